@@ -246,7 +246,7 @@ verify-chart: ## Prove that what `make generate-chart` writes is what is checked
 	diff -ru charts/lockstep "$$tmp/lockstep" && diff -u $(CHART_DOCUMENT) "$$tmp/chart.md" || { echo "charts/lockstep is stale: run make generate-chart"; exit 1; }
 
 .PHONY: verify
-verify: verify-format verify-generated verify-chart verify-sync verify-tidy verify-modules verify-core ## Prove that generated code, go.mod and formatting are current
+verify: verify-format verify-generated verify-chart verify-sync verify-tidy verify-modules verify-core verify-locks ## Prove that generated code, go.mod and formatting are current, and that nobody waits for the network under a lock
 
 .PHONY: verify-modules
 verify-modules: ## Lockstep and the dev cluster use the same module versions, so that a cold build compiles nothing twice
@@ -254,6 +254,11 @@ verify-modules: ## Lockstep and the dev cluster use the same module versions, so
 	differ=$$(join <(go list -deps -f "$$list" ./cmd/lockstep | sort -u) \
 	  <(go list -C test/cluster -deps -f "$$list" ./kubernetes | sort -u) | awk 'NF == 3 && $$2 != $$3'); \
 	test -z "$$differ" || { echo "go.mod and test/cluster/go.mod require different versions:"; echo "$$differ"; exit 1; }
+
+.PHONY: verify-locks
+verify-locks: ## Nothing waits for the network while a mutex is held (test/lint/lockio)
+	go build -o $(OUTPUT)/bin/lint ./test/lint
+	go vet -vettool=$(abspath $(OUTPUT)/bin/lint) ./pkg/... ./apiserver/... ./webhook/... ./extensions/...
 
 .PHONY: verify-core
 verify-core: ## The programs compile without extensions

@@ -50,7 +50,7 @@ func (o *Options) Config() (*Config, error) {
 	if err := o.chooseCertificates(c); err != nil {
 		return nil, err
 	}
-	sidecars := bindcar.NewClient(bindcar.ClientOptions{TLS: c.Client.ClientConfig})
+	sidecars := bindcar.NewClient(bindcar.ClientOptions{TLS: c.Client.ClientConfig, Gate: c.Verdicts.Gate})
 	c.Verdicts.Notifications = func(ctx context.Context, server refresh.Peer, fn func(bindcar.Notification)) error {
 		at := netip.AddrPortFrom(server.Addr.Addr(), named.SidecarPort) // in the same pod
 		return sidecars.ReadNotifications(ctx, bindcar.Address{Addr: at, Namespace: server.Namespace, Instance: server.Instance}, fn)

@@ -92,9 +92,11 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	if err != nil {
 		return nil, err
 	}
+	reviews := review.NewHandler(objects)
+	reviews.Limits = o.Limits
 	registerReviews(mgr.GetWebhookServer(), proxy, map[string]http.Handler{
-		mark.Path:   limiter.limit(&admission.Webhook{Handler: review.NewMarkingHandler(objects, o.trustedUsers())}),
-		review.Path: limiter.limit(&admission.Webhook{Handler: o.newReviewer(objects)}),
+		mark.Path:   limiter.limit(&admission.Webhook{Handler: review.NewMarkingHandler(reviews, o.trustedUsers())}),
+		review.Path: limiter.limit(&admission.Webhook{Handler: reviews}),
 	})
 	checks := map[string]healthz.Checker{"informers": caches.Check}
 	if proxy == nil && o.ClientCAFile == "" { // It has no certificate to show: every check would be logged as an attempt.
@@ -174,10 +176,4 @@ func addProbes(mgr manager.Manager, limiter *requestLimiter, objects *review.Cac
 		}
 	}
 	return nil
-}
-
-func (o *Options) newReviewer(objects review.Objects) *review.Handler {
-	reviewer := review.NewHandler(objects)
-	reviewer.Limits = o.Limits
-	return reviewer
 }

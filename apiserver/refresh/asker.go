@@ -49,7 +49,7 @@ type asker struct {
 // chargeTo returns a context for a question to a server of a DNSProvider, which may not be at every address. It is the same context if
 // there is no provider.
 func (a *asker) chargeTo(ctx context.Context, server observe.Peer) context.Context {
-	if a.options.Gate == nil || server.Provider == "" {
+	if server.Provider == "" {
 		return ctx
 	}
 	return outbound.WithAccount(ctx, a.options.Gate.Account(server.Namespace, "DNSProvider "+server.Provider, 0))

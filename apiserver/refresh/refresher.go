@@ -84,7 +84,7 @@ func New(inf *informers.Informers, index *desired.Index, keys tsigkey.ReadFunc, 
 		streams: notificationStreams{open: options.Notifications, streams: map[Peer]*notificationStream{}},
 	}
 	if options.TLS != nil {
-		r.sidecars = bindcar.NewClient(bindcar.ClientOptions{TLS: options.TLS, Timeout: options.Deadline})
+		r.sidecars = bindcar.NewClient(bindcar.ClientOptions{TLS: options.TLS, Timeout: options.Deadline, Gate: options.Gate})
 	}
 	r.trackers = trackers{refresher: r, ctx: context.Background(), byNamespace: map[string]*tracker{}, interests: map[*Interest]struct{}{}}
 	return r, r.followEvents()

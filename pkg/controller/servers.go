@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/cluster"
@@ -127,7 +128,7 @@ func (o *FleetOptions) setup(mgr ctrl.Manager) error {
 		return err
 	}
 	bundles := o.setupIssuing(keeper)
-	sidecar := bindcar.NewClient(bindcar.ClientOptions{TLS: keeper.ClientConfig})
+	sidecar := bindcar.NewClient(bindcar.ClientOptions{TLS: keeper.ClientConfig, Gate: outbound.NewGate(nil, outbound.Limits{})})
 	children := apply.NewChildren(mgr.GetClient())
 	rights := inventory.NamespaceRights{Client: mgr.GetClient(), Account: client.ObjectKey{Namespace: o.Namespace, Name: o.Account}}
 	wakeups := make(inventory.InstanceWakeups, 1024)

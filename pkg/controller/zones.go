@@ -111,7 +111,7 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 	if err := reconcile.Setup(mgr, reconcile.Options{
 		Home: o.Namespace, Timeout: o.ZoneTimeout, Keys: keys, Backends: stores, Gate: gate,
-		Observer: observe.New(observe.Options{Limits: o.Limits, QuestionRate: o.QuestionRate}), Sidecar: bindcar.NewClient(bindcar.ClientOptions{TLS: certificate.ClientConfig}),
+		Observer: observe.New(observe.Options{Limits: o.Limits, QuestionRate: o.QuestionRate}), Sidecar: bindcar.NewClient(bindcar.ClientOptions{TLS: certificate.ClientConfig, Gate: gate}),
 	}); err != nil {
 		return err
 	}

@@ -12,8 +12,11 @@ import (
 // TestOneWayOut: what follows from objects of tenants connects through package outbound, which decides where to and how often.
 func TestOneWayOut(t *testing.T) {
 	other := regexp.MustCompile(`net\.Dial|net\.Dialer|deadpeer\.NewDialer|net\.DefaultResolver|net\.Lookup|http\.Get\(`)
-	for _, room := range []string{"pkg/dns", "pkg/zone", "apiserver"} {
+	for _, room := range []string{"pkg/dns", "pkg/zone", "pkg/fleet/bindcar", "apiserver"} {
 		err := filepath.WalkDir(filepath.Join(Root, room), func(path string, entry fs.DirEntry, err error) error {
+			if entry.IsDir() && entry.Name() == "sidecar" { // It runs beside named, and reaches what named reaches.
+				return fs.SkipDir
+			}
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
 			}

@@ -39,7 +39,7 @@ func BenchmarkAdmission(b *testing.B) {
 	objects := filled(b, many())
 	answers := map[string]http.Handler{
 		"bare":   http.HandlerFunc(bare),
-		"mutate": &admission.Webhook{Handler: NewMarkingHandler(objects, nil)},
+		"mutate": &admission.Webhook{Handler: NewMarkingHandler(NewHandler(objects), nil)},
 	}
 	bodies, raws := reviews(b)
 	times := map[string][]time.Duration{}

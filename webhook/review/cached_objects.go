@@ -3,6 +3,7 @@ package review
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,6 +39,10 @@ type Objects interface {
 	recordsUnder(ctx context.Context, kind v1beta1.RecordKind, namespace, key string) ([]v1beta1.Record, error)
 	// endpointsUnder are the DNSEndpoints of all namespaces with an endpoint that has the key.
 	endpointsUnder(ctx context.Context, key string) ([]*v1alpha1.DNSEndpoint, error)
+	// countRecords counts the records of a namespace and kind, or of all kinds without one. Of DNSEndpoints, their endpoints count.
+	countRecords(namespace, kind string) int
+	// limitsFor are the grants that have limits for a namespace.
+	limitsFor(namespace string) ([]*v1beta1.ZoneGrant, error)
 }
 
 // CachedObjects reads objects from informer caches.
@@ -48,9 +53,13 @@ type CachedObjects struct {
 	members *membership.Cache
 	reader  client.Reader
 	// records of each kind, and endpoints, are found by their keys (keys.go).
-	records     map[string]toolscache.Indexer
-	endpoints   toolscache.Indexer
-	zonesSynced toolscache.InformerSynced
+	records   map[string]toolscache.Indexer
+	endpoints toolscache.Indexer
+	// grants are found by the namespaces that they have limits for.
+	grants toolscache.Indexer
+	counts recordCounts
+	// synced are those of the handlers of events.
+	synced []toolscache.InformerSynced
 }
 
 // NewCachedObjects starts a cache of every kind that is looked at, with its indexes. direct reads past the cache. home is the
@@ -66,24 +75,44 @@ func NewCachedObjects(c cache.Cache, direct client.Reader, home string) (*Cached
 	if err != nil {
 		return nil, fmt.Errorf("indexing zones: %w", err)
 	}
-	o := &CachedObjects{home: home, members: members, liveClient: newLiveClient(direct), reader: c, records: map[string]toolscache.Indexer{}, zonesSynced: handle.HasSynced}
+	o := &CachedObjects{home: home, members: members, liveClient: newLiveClient(direct), reader: c, records: map[string]toolscache.Indexer{},
+		synced: []toolscache.InformerSynced{handle.HasSynced}}
 	for _, kind := range v1beta1.RecordKinds {
-		if o.records[kind.Kind], err = indexedInformer(ctx, c, kind.New()); err != nil {
+		if o.records[kind.Kind], err = o.countedInformer(ctx, c, kind.New()); err != nil {
 			return nil, fmt.Errorf("indexing %s: %w", kind.Resource, err)
 		}
 	}
-	if o.endpoints, err = indexedInformer(ctx, c, &v1alpha1.DNSEndpoint{}); err != nil {
+	if o.endpoints, err = o.countedInformer(ctx, c, &v1alpha1.DNSEndpoint{}); err != nil {
 		return nil, fmt.Errorf("indexing DNSEndpoints: %w", err)
 	}
+	grants, err := indexedInformer(ctx, c, &v1beta1.ZoneGrant{})
+	if err != nil {
+		return nil, fmt.Errorf("indexing ZoneGrants: %w", err)
+	}
+	o.grants = grants.GetIndexer()
 	if err := startInformers(ctx, c); err != nil {
 		return nil, err
 	}
 	return o, nil
 }
 
+// countedInformer is indexedInformer, of a kind whose objects are counted.
+func (o *CachedObjects) countedInformer(ctx context.Context, c cache.Cache, kind client.Object) (toolscache.Indexer, error) {
+	informer, err := indexedInformer(ctx, c, kind)
+	if err != nil {
+		return nil, err
+	}
+	handle, err := informer.AddEventHandler(&o.counts)
+	if err != nil {
+		return nil, fmt.Errorf("counting objects: %w", err)
+	}
+	o.synced = append(o.synced, handle.HasSynced)
+	return informer.GetIndexer(), nil
+}
+
 // indexedInformer starts a cache of a kind with an index of keys. A review asks two dozen times for what is under a key, mostly in
 // vain: the cache's own List would make a list of the kind each time, and copy into it what the indexer just has.
-func indexedInformer(ctx context.Context, c cache.Cache, kind client.Object) (toolscache.Indexer, error) {
+func indexedInformer(ctx context.Context, c cache.Cache, kind client.Object) (toolscache.SharedIndexInformer, error) {
 	informer, err := c.GetInformer(ctx, kind)
 	if err != nil {
 		return nil, err
@@ -95,7 +124,7 @@ func indexedInformer(ctx context.Context, c cache.Cache, kind client.Object) (to
 	if !ok {
 		return nil, fmt.Errorf("the informer, a %T, has no index", informer)
 	}
-	return shared.GetIndexer(), nil
+	return shared, nil
 }
 
 // objectsUnder returns what an indexer has under a key.
@@ -127,8 +156,10 @@ func NewScheme() (*runtime.Scheme, error) {
 // Zones returns the cache of zones.
 func (o *CachedObjects) Zones() *membership.Cache { return o.members }
 
-// HasSynced reports whether the cache of zones holds what the informer held when it became full.
-func (o *CachedObjects) HasSynced() bool { return o.zonesSynced() }
+// HasSynced reports whether the cache of zones and the counts hold what the informers held when they became full.
+func (o *CachedObjects) HasSynced() bool {
+	return !slices.ContainsFunc(o.synced, func(synced toolscache.InformerSynced) bool { return !synced() })
+}
 
 func (o *CachedObjects) zoneCache() *membership.Cache { return o.members }
 
@@ -205,6 +236,17 @@ func listRecords(ctx context.Context, reader client.Reader, kind v1beta1.RecordK
 
 func (o *CachedObjects) endpointsUnder(_ context.Context, key string) ([]*v1alpha1.DNSEndpoint, error) {
 	return objectsUnder[*v1alpha1.DNSEndpoint](o.endpoints, key)
+}
+
+func (o *CachedObjects) countRecords(namespace, kind string) int { return o.counts.of(namespace, kind) }
+
+func (o *CachedObjects) limitsFor(namespace string) ([]*v1beta1.ZoneGrant, error) {
+	named, err := objectsUnder[*v1beta1.ZoneGrant](o.grants, namespace)
+	if err != nil {
+		return nil, err
+	}
+	all, err := objectsUnder[*v1beta1.ZoneGrant](o.grants, allNamespaces)
+	return append(named, all...), err
 }
 
 // StripForCache drops what no review looks at before an object enters a cache.

@@ -316,7 +316,7 @@ func FuzzHandlers(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}`))
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"kind":{"group":"bindy.firestoned.io","kind":"DNSZone"},"operation":"DELETE","oldObject":{"spec":{"zoneName":"example.com"}}}}`))
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"kind":{"group":"bindy.firestoned.io","kind":"ARecord"},"operation":"UPDATE"}}`))
-	handlers := map[string]admission.Handler{"mark": mark.NewHandler(example(f).zoneCache(), nil), "review": NewHandler(example(f)), "both": NewMarkingHandler(example(f), nil)}
+	handlers := map[string]admission.Handler{"mark": mark.NewHandler(example(f).zoneCache(), nil), "review": NewHandler(example(f)), "both": NewMarkingHandler(NewHandler(example(f)), nil)}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for name, handler := range handlers {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body))

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// keyIndex is the index of records and DNSEndpoints in the caches. Its keys are canonical names, which end in a dot: the
+// keyIndex is the index of records, DNSEndpoints and ZoneGrants in the caches. A grant is under the namespaces that it has limits for. The other keys are canonical names, which end in a dot: the
 // owner name as it is, and with a sign before them the names below which the owner is, the hosts that a delegation names,
 // and the zone. Keys of records that are in no zone yet begin with a slash. Keys of records are within their namespace.
 const keyIndex = "name"
@@ -45,6 +45,8 @@ func indexKeys(o any) ([]string, error) {
 		return keys, nil
 	case *v1alpha1.DNSEndpoint:
 		return endpointKeys(o), nil
+	case *v1beta1.ZoneGrant:
+		return limitedNamespaces(o), nil
 	}
 	return nil, nil
 }
@@ -80,6 +82,17 @@ func keysIn(record v1beta1.Record, zone string) []string {
 	}
 	return keys
 }
+
+// limitedNamespaces are the keys of a grant: the namespaces that it has limits for.
+func limitedNamespaces(g *v1beta1.ZoneGrant) []string {
+	if g.Spec.Limits == nil {
+		return nil
+	}
+	return g.Spec.Namespaces
+}
+
+// allNamespaces stands for all namespaces in a ZoneGrant.
+const allNamespaces = "*"
 
 // endpointKeys are those of all endpoints of a DNSEndpoint, each once.
 func endpointKeys(e *v1alpha1.DNSEndpoint) []string {

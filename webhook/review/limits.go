@@ -2,40 +2,127 @@ package review
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 )
 
-// Limits are how many DNSZones and DNSProviders a namespace may have; 0 is any number. They bound what one tenant costs the processes
-// that all share. Many creations at once may exceed them by what the caches have not seen yet.
-type Limits struct{ Zones, Providers int }
+// Limits are how many DNSZones, DNSProviders and records a namespace may have of which no ZoneGrant says otherwise; 0 is any number. They
+// bound what one tenant costs the processes that all share. Many creations at once may exceed them by what the caches have not seen yet.
+type Limits struct {
+	Zones, Providers int
+	// Records limits records and the endpoints of DNSEndpoints together.
+	Records int
+}
 
-// refusal returns why a namespace gets no more of the kind of a new object, "" if it does.
+// quota is a limit, and what a request takes of it.
+type quota struct {
+	what, flag string
+	limit      int
+	// granted returns the same limit of a ZoneGrant.
+	granted func(*v1beta1.NamespaceLimits) *int32
+	// have is what the caches hold, ofKind the part of it that is of the kind of the request.
+	have, ofKind int
+	adds         int
+}
+
+// refusal returns why a namespace does not get what a request adds, "" if it does.
 func (l Limits) refusal(ctx context.Context, objects Objects, req admission.Request) (string, error) {
-	if req.Operation != admissionv1.Create || req.Kind.Group != v1beta1.GroupName {
+	q, err := l.quotaOf(ctx, objects, req)
+	if err != nil || q.adds <= 0 {
+		return "", err
+	}
+	grants, err := objects.limitsFor(req.Namespace)
+	if err != nil {
+		return "", err
+	}
+	limit, origin := q.limit, fmt.Sprintf("--%s of the webhook", q.flag)
+	if g, n := grantedLimit(grants, req.Namespace, q.granted); g != nil {
+		limit, origin = n, fmt.Sprintf("spec.limits of ZoneGrant %s", g.Name)
+	}
+	if limit == 0 || q.have+q.adds <= limit {
 		return "", nil
 	}
-	limit, flag, have := 0, "", 0
-	switch req.Kind.Kind {
-	case "DNSZone":
-		limit, flag, have = l.Zones, "max-zones", objects.zoneCache().CountZones(req.Namespace)
-	case "DNSProvider":
+	if req.Kind.Group == v1beta1.GroupName { // The caches may still hold what was deleted a moment ago.
+		if now, known := objects.countLive(ctx, req.Namespace, req.Kind.Kind); known && q.have-q.ofKind+now+q.adds <= limit {
+			return "", nil
+		}
+	}
+	return fmt.Sprintf("namespace %s may have %d %s by %s, has %d, and this adds %d: delete what is not needed, use another namespace, or ask those who run Lockstep "+
+		"for a higher limit", req.Namespace, limit, q.what, origin, q.have, q.adds), nil
+}
+
+// quotaOf returns the quota that a request counts against. One that adds nothing has none.
+func (l Limits) quotaOf(ctx context.Context, objects Objects, req admission.Request) (q quota, err error) {
+	creates := req.Operation == admissionv1.Create
+	switch {
+	case req.Kind.Group == v1alpha1.GroupVersion.Group:
+		q.adds = countEndpoints(req.Object.Raw) - countEndpoints(req.OldObject.Raw)
+	case req.Kind.Group == v1beta1.GroupName && creates:
+		q.adds = 1
+	}
+	if q.adds <= 0 {
+		return quota{}, nil
+	}
+	switch kind := req.Kind.Kind; {
+	case kind == "DNSZone":
+		q.what, q.flag, q.limit, q.granted = "objects of kind DNSZone", "max-zones", l.Zones, func(l *v1beta1.NamespaceLimits) *int32 { return l.Zones }
+		q.have = objects.zoneCache().CountZones(req.Namespace)
+		q.ofKind = q.have
+	case kind == "DNSProvider":
 		all, err := objects.fleet(ctx)
 		if err != nil {
-			return "", err
+			return quota{}, err
 		}
-		limit, flag, have = l.Providers, "max-providers", all.CountProviders(req.Namespace)
+		q.what, q.flag, q.limit, q.granted = "objects of kind DNSProvider", "max-providers", l.Providers, func(l *v1beta1.NamespaceLimits) *int32 { return l.Providers }
+		q.have = all.CountProviders(req.Namespace)
+		q.ofKind = q.have
+	case kind == endpointKind || slices.ContainsFunc(v1beta1.RecordKinds, func(k v1beta1.RecordKind) bool { return k.Kind == kind }):
+		q.what, q.flag, q.limit, q.granted = "records and endpoints of DNSEndpoints", "max-records", l.Records, func(l *v1beta1.NamespaceLimits) *int32 { return l.Records }
+		q.have, q.ofKind = objects.countRecords(req.Namespace, ""), objects.countRecords(req.Namespace, kind)
+	default:
+		return quota{}, nil
 	}
-	if limit == 0 || have < limit {
-		return "", nil
+	return q, nil
+}
+
+// countEndpoints returns the number of endpoints of a DNSEndpoint; of one that cannot be read, 0: the review says so.
+func countEndpoints(raw []byte) int {
+	var o struct {
+		Spec struct {
+			Endpoints []json.RawMessage `json:"endpoints"`
+		} `json:"spec"`
 	}
-	if now, known := objects.countLive(ctx, req.Namespace, req.Kind.Kind); known && now < limit {
-		return "", nil
+	if len(raw) == 0 || utiljson.Unmarshal(raw, &o) != nil {
+		return 0
 	}
-	return fmt.Sprintf("namespace %s may have %d objects of kind %s, and has %d: delete one that is not needed, use another namespace, or ask those who run Lockstep "+
-		"for a higher --%s of its webhook", req.Namespace, limit, req.Kind.Kind, have, flag), nil
+	return len(o.Spec.Endpoints)
+}
+
+// grantedLimit returns the limit of the ZoneGrants that apply to a namespace, and the grant that has it: nil if none has. Grants that name
+// the namespace go before those of all; of several, the highest limit counts, and of equal ones the first by name.
+func grantedLimit(grants []*v1beta1.ZoneGrant, namespace string, limitOf func(*v1beta1.NamespaceLimits) *int32) (from *v1beta1.ZoneGrant, limit int) {
+	named := false
+	for _, g := range grants {
+		n := limitOf(g.Spec.Limits)
+		if n == nil {
+			continue
+		}
+		names := slices.Contains(g.Spec.Namespaces, namespace)
+		better := from == nil || int(*n) > limit || int(*n) == limit && g.Name < from.Name
+		if names != named && from != nil {
+			better = names
+		}
+		if better {
+			from, limit, named = g, int(*n), names
+		}
+	}
+	return from, limit
 }

@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 )
 
 // counted has another number of objects stored than the caches hold.
@@ -22,7 +24,8 @@ func (c counted) countLive(context.Context, string, string) (int, bool) {
 	return c.stored, c.stored >= 0
 }
 
-// A namespace gets so many zones and providers, whatever others have; changes of those that it has go on.
+// A namespace gets as many zones, providers and records as a ZoneGrant says, or else a flag, whatever others have; changes of those that it
+// has go on.
 func TestLimits(t *testing.T) {
 	zone := func(namespace, name string) string {
 		return fmt.Sprintf(`{kind: DNSZone, metadata: {name: %s, namespace: %s, uid: %[1]s}, spec: {zoneName: %[1]s.example, soaRecord: {primaryNs: ns1.example.net., adminEmail: a@example.net}}}`, name, namespace)
@@ -30,34 +33,124 @@ func TestLimits(t *testing.T) {
 	provider := func(namespace string) string {
 		return fmt.Sprintf(`{kind: DNSProvider, metadata: {name: new, namespace: %s}, spec: {rfc2136: {primaries: [{address: 192.0.2.1}]}}}`, namespace)
 	}
+	const record = `{kind: TXTRecord, metadata: {name: new, namespace: full}, spec: {name: new, text: [a]}}`
+	endpoints := func(n int) string {
+		return `{apiVersion: externaldns.k8s.io/v1alpha1, kind: DNSEndpoint, metadata: {name: e, namespace: full}, spec: {endpoints: [` +
+			strings.Repeat(`{dnsName: a.example, recordType: A, targets: [192.0.2.1]},`, n) + `]}}`
+	}
 	var all []client.Object
 	for _, name := range []string{"a", "b"} {
 		all = append(all, sharedZone(t, "full", name+".example", "", "2026-01-01T00:00:00Z"), &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "full", Name: name, UID: "p"}})
 	}
+	all = append(all, // Four records.
+		&v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "full", Name: "a"}}, &v1beta1.TXTRecord{ObjectMeta: metav1.ObjectMeta{Namespace: "full", Name: "b"}},
+		&v1alpha1.DNSEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "full", Name: "e"}, Spec: v1alpha1.DNSEndpointSpec{Endpoints: []*v1alpha1.Endpoint{{}, {}}}},
+		&v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "a"}})
+	grant := func(name, namespace string, l v1beta1.NamespaceLimits) client.Object {
+		return &v1beta1.ZoneGrant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.ZoneGrantSpec{Suffixes: []string{"elsewhere.example"}, Namespaces: []string{namespace}, Limits: &l}}
+	}
+	n := func(n int32) *int32 { return &n }
+	two := Limits{Zones: 2, Providers: 2, Records: 4}
 	for name, c := range map[string]struct {
 		object, old string
 		limits      Limits
 		stored      int
+		grants      []client.Object
 		want        string
 	}{
-		"one zone too many":         {zone("full", "c"), "", Limits{2, 2}, -1, "namespace full may have 2 objects of kind DNSZone, and has 2: "},
-		"one provider too many":     {provider("full"), "", Limits{2, 2}, -1, "namespace full may have 2 objects of kind DNSProvider, and has 2: "},
-		"the caches lag":            {zone("full", "c"), "", Limits{2, 2}, 1, ""},
-		"as many are stored":        {zone("full", "c"), "", Limits{2, 2}, 2, "--max-zones"},
-		"a zone of another":         {zone("empty", "c"), "", Limits{2, 2}, -1, ""},
-		"a provider of another":     {provider("empty"), "", Limits{2, 2}, -1, ""},
-		"a change":                  {strings.Replace(zone("full", "a"), "spec: {", "spec: {ttl: 5, ", 1), zone("full", "a"), Limits{2, 2}, -1, ""},
-		"one more is permitted":     {zone("full", "c"), "", Limits{3, 2}, -1, ""},
-		"there is no limit":         {zone("full", "c"), "", Limits{}, -1, ""},
-		"the limit is of the other": {zone("full", "c"), "", Limits{0, 2}, -1, ""},
+		"one zone too many":          {zone("full", "c"), "", two, -1, nil, "namespace full may have 2 objects of kind DNSZone by --max-zones of the webhook, has 2, and this adds 1: "},
+		"one provider too many":      {provider("full"), "", two, -1, nil, "namespace full may have 2 objects of kind DNSProvider by --max-providers of the webhook, has 2, "},
+		"one record too many":        {record, "", two, -1, nil, "namespace full may have 4 records and endpoints of DNSEndpoints by --max-records of the webhook, has 4, and this adds 1: "},
+		"endpoints too many":         {strings.Replace(endpoints(3), "name: e,", "name: f,", 1), "", Limits{Records: 6}, -1, nil, "has 4, and this adds 3: "},
+		"as many endpoints":          {strings.Replace(endpoints(2), "name: e,", "name: f,", 1), "", Limits{Records: 6}, -1, nil, ""},
+		"an endpoint more":           {endpoints(3), endpoints(2), two, -1, nil, "has 4, and this adds 1: "},
+		"an endpoint fewer":          {endpoints(1), endpoints(2), Limits{Records: 1}, -1, nil, ""},
+		"the caches lag":             {zone("full", "c"), "", two, 1, nil, ""},
+		"as many are stored":         {zone("full", "c"), "", two, 2, nil, "--max-zones"},
+		"a record of the kind left":  {record, "", two, 0, nil, ""},
+		"the record is still stored": {record, "", two, 1, nil, "--max-records"},
+		"a zone of another":          {zone("empty", "c"), "", two, -1, nil, ""},
+		"a provider of another":      {provider("empty"), "", two, -1, nil, ""},
+		"a change":                   {strings.Replace(zone("full", "a"), "spec: {", "spec: {ttl: 5, ", 1), zone("full", "a"), two, -1, nil, ""},
+		"one more is permitted":      {zone("full", "c"), "", Limits{3, 2, 4}, -1, nil, ""},
+		"there is no limit":          {zone("full", "c"), "", Limits{}, -1, nil, ""},
+		"the limit is of the other":  {zone("full", "c"), "", Limits{0, 2, 1}, -1, nil, ""},
+
+		"a grant raises":           {zone("full", "c"), "", two, -1, []client.Object{grant("g", "full", v1beta1.NamespaceLimits{Zones: n(3)})}, ""},
+		"a grant lowers":           {record, "", Limits{Records: 100}, -1, []client.Object{grant("g", "full", v1beta1.NamespaceLimits{Records: n(3)})}, "may have 3 records and endpoints of DNSEndpoints by spec.limits of ZoneGrant g, has 4, "},
+		"a grant limits":           {provider("full"), "", Limits{}, -1, []client.Object{grant("g", "*", v1beta1.NamespaceLimits{Providers: n(1)})}, "may have 1 objects of kind DNSProvider by spec.limits of ZoneGrant g, has 2, "},
+		"a grant of another":       {zone("full", "c"), "", two, -1, []client.Object{grant("g", "empty", v1beta1.NamespaceLimits{Zones: n(3)})}, "--max-zones"},
+		"a grant of another limit": {zone("full", "c"), "", two, -1, []client.Object{grant("g", "full", v1beta1.NamespaceLimits{Records: n(3)})}, "--max-zones"},
+		"a grant that names it goes first": {zone("full", "c"), "", two, -1,
+			[]client.Object{grant("f", "*", v1beta1.NamespaceLimits{Zones: n(9)}), grant("g", "full", v1beta1.NamespaceLimits{Zones: n(1)}), grant("h", "*", v1beta1.NamespaceLimits{Zones: n(9)})},
+			"may have 1 objects of kind DNSZone by spec.limits of ZoneGrant g"},
+		"the highest of several": {zone("full", "c"), "", two, -1,
+			[]client.Object{grant("f", "full", v1beta1.NamespaceLimits{Zones: n(1)}), grant("h", "full", v1beta1.NamespaceLimits{Zones: n(2)}), grant("g", "full", v1beta1.NamespaceLimits{Zones: n(2)})},
+			"may have 2 objects of kind DNSZone by spec.limits of ZoneGrant g"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			handler := NewHandler(counted{newStaticObjects(all...), c.stored})
+			handler := NewHandler(counted{newStaticObjects(append(c.grants, all...)...), c.stored})
 			handler.Limits = c.limits
 			answer := handler.Handle(quick(t), request(t, c.object, c.old))
 			if answer.Allowed != (c.want == "") || c.want != "" && !strings.Contains(answer.Result.Message, c.want) {
 				t.Errorf("allowed: %t, %v, want %q", answer.Allowed, answer.Result, c.want)
 			}
 		})
+	}
+}
+
+// The caches count what the informers list, and find the grants with limits.
+func TestCachedCounts(t *testing.T) {
+	limits := &v1beta1.NamespaceLimits{Records: new(int32)}
+	o := filled(t, map[string][]client.Object{
+		"arecords":   {&v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x"}}, &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "x"}}},
+		"txtrecords": {&v1beta1.TXTRecord{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x"}}},
+		"dnsendpoints": {&v1alpha1.DNSEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x"}, Spec: v1alpha1.DNSEndpointSpec{
+			Endpoints: []*v1alpha1.Endpoint{{DNSName: "a.example"}, {DNSName: "b.example"}, {DNSName: "c.example"}}}}},
+		"zonegrants": {
+			&v1beta1.ZoneGrant{ObjectMeta: metav1.ObjectMeta{Name: "named"}, Spec: v1beta1.ZoneGrantSpec{Namespaces: []string{"a", "b"}, Limits: limits}},
+			&v1beta1.ZoneGrant{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1beta1.ZoneGrantSpec{Namespaces: []string{"*"}, Limits: limits}},
+			&v1beta1.ZoneGrant{ObjectMeta: metav1.ObjectMeta{Name: "without"}, Spec: v1beta1.ZoneGrantSpec{Namespaces: []string{"a"}}},
+		},
+	})
+	for want, got := range map[int]int{5: o.countRecords("a", ""), 1: o.countRecords("b", ""), 3: o.countRecords("a", endpointKind), 0: o.countRecords("c", "")} {
+		if got != want {
+			t.Errorf("%d records are counted, want %d", got, want)
+		}
+	}
+	for namespace, want := range map[string]int{"a": 2, "b": 2, "c": 1} {
+		if got, err := o.limitsFor(namespace); err != nil || len(got) != want {
+			t.Errorf("%s: %d grants have limits, want %d: %v", namespace, len(got), want, err)
+		}
+	}
+}
+
+// After any events the counts are those of the objects that are left, and none are left of none.
+func TestCountsFollowEvents(t *testing.T) {
+	var c recordCounts
+	record := &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x"}}
+	of := func(n int) *v1alpha1.DNSEndpoint {
+		return &v1alpha1.DNSEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}, Spec: v1alpha1.DNSEndpointSpec{Endpoints: make([]*v1alpha1.Endpoint, n)}}
+	}
+	for i, step := range []struct {
+		event func()
+		want  int
+	}{
+		{func() { c.OnAdd(record, true) }, 1},
+		{func() { c.OnUpdate(record, record) }, 1},
+		{func() { c.OnAdd(of(2), false) }, 3},
+		{func() { c.OnUpdate(of(2), of(5)) }, 6},
+		{func() { c.OnUpdate(of(5), of(0)) }, 1},
+		{func() { c.OnUpdate(of(0), of(1)) }, 2},
+		{func() { c.OnDelete(record) }, 1},
+		{func() { c.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: of(1)}) }, 0},
+	} {
+		step.event()
+		if got := c.of("a", ""); got != step.want {
+			t.Errorf("step %d: %d, want %d", i, got, step.want)
+		}
+	}
+	if len(c.kinds) > 0 {
+		t.Errorf("counts of nothing: %v", c.kinds)
 	}
 }

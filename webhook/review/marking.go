@@ -23,10 +23,10 @@ type MarkingHandler struct {
 	definitions func() (kinds.Kinds, error)
 }
 
-// NewMarkingHandler returns a handler that compares with stored objects, and leaves the marks of trusted users as they are.
-func NewMarkingHandler(o Objects, trusted map[string]bool) *MarkingHandler {
+// NewMarkingHandler returns a handler that reviews with another one, and leaves the marks of trusted users as they are.
+func NewMarkingHandler(reviews *Handler, trusted map[string]bool) *MarkingHandler {
 	definitions := sync.OnceValues(func() (kinds.Kinds, error) { return kinds.Load(manifests.Definitions()) })
-	return &MarkingHandler{mark.NewHandler(o.zoneCache(), trusted), NewHandler(o), definitions}
+	return &MarkingHandler{mark.NewHandler(reviews.objects.zoneCache(), trusted), reviews, definitions}
 }
 
 // Handle implements admission.Handler.

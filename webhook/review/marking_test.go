@@ -49,7 +49,7 @@ func TestMarkingHandler(t *testing.T) {
 		"a kind that has no marks":                    {object: zone("z", `zoneName: "bad..name"`)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := NewMarkingHandler(example(t), nil).Handle(quick(t), requests.FromYAML(t, tc.object, tc.old))
+			answer := NewMarkingHandler(NewHandler(example(t)), nil).Handle(quick(t), requests.FromYAML(t, tc.object, tc.old))
 			switch {
 			case answer.Allowed != (tc.want == ""):
 				t.Fatalf("allowed = %t: %v", answer.Allowed, answer.Result)
@@ -67,7 +67,7 @@ func TestMarkingHandlerWarns(t *testing.T) {
 	const held = `{kind: ARecord, metadata: {name: a, namespace: dns, labels: {zone: %s}%s}, spec: {name: a, ipv4Addresses: [192.0.2.1]}}`
 	old := strings.NewReplacer("%s}%s}", "example}, finalizers: [bindy.firestoned.io/finalizer], annotations: {bindy.firestoned.io/zone: example.com}}").Replace(held)
 	object := strings.NewReplacer("%s}%s}", "other}}").Replace(held)
-	answer := NewMarkingHandler(example(t), nil).Handle(quick(t), requests.FromYAML(t, object, old))
+	answer := NewMarkingHandler(NewHandler(example(t)), nil).Handle(quick(t), requests.FromYAML(t, object, old))
 	if warnings := strings.Join(answer.Warnings, "\n"); !answer.Allowed || len(answer.Warnings) != 2 ||
 		!strings.Contains(warnings, "stays until the data has left DNS") || !strings.Contains(warnings, "no DNSZone in namespace dns selects this ARecord") {
 		t.Errorf("allowed = %t, warnings %q", answer.Allowed, answer.Warnings)
@@ -78,7 +78,7 @@ func TestMarkingHandlerWarns(t *testing.T) {
 func TestMarkingHandlerReviewsTrustedUsers(t *testing.T) {
 	req := requests.FromYAML(t, record("ARecord", "a", `{name: a, ipv4Addresses: [x]}`), "")
 	req.UserInfo.Username = "controller"
-	handler := NewMarkingHandler(example(t), map[string]bool{"controller": true})
+	handler := NewMarkingHandler(NewHandler(example(t)), map[string]bool{"controller": true})
 	if answer := handler.Handle(quick(t), req); answer.Allowed {
 		t.Error("a bad record is accepted")
 	}
@@ -96,7 +96,7 @@ func TestMarkingHandlerRefusesInTheWordsOfTheDefinition(t *testing.T) {
 		`{apiVersion: bindy.firestoned.io/v1beta1, kind: ARecord, metadata: {name: a, namespace: dns}, spec: {name: a, ipv4Addresses: ["2001:db8::1"]}}`:               "use an AAAARecord",
 		`{apiVersion: externaldns.k8s.io/v1alpha1, kind: DNSEndpoint, metadata: {name: e, namespace: dns}, spec: {endpoints: [{dnsName: a.test, recordTTL: "soon"}]}}`: "spec.endpoints[0].recordTTL",
 	} {
-		answer := NewMarkingHandler(example(t), nil).Handle(quick(t), requests.FromYAML(t, object, ""))
+		answer := NewMarkingHandler(NewHandler(example(t)), nil).Handle(quick(t), requests.FromYAML(t, object, ""))
 		if answer.Allowed || !strings.Contains(answer.Result.Message, want) {
 			t.Errorf("%s: allowed = %t, %v; want %q", object, answer.Allowed, answer.Result, want)
 		}

@@ -22,6 +22,7 @@ type staticObjects struct {
 	clusters   map[types.NamespacedName]bool
 	records    map[recordKey][]v1beta1.Record
 	endpoints  map[string][]*v1alpha1.DNSEndpoint
+	counts     recordCounts
 }
 
 // recordKey is what records are found by.
@@ -54,6 +55,7 @@ func newStaticObjects(all ...client.Object) *staticObjects {
 	}
 	for _, o := range all { // now that all zones are known
 		g.addKeys(o)
+		g.counts.add(o, 1)
 	}
 	return g
 }
@@ -107,4 +109,13 @@ func (g *staticObjects) recordsUnder(_ context.Context, kind v1beta1.RecordKind,
 
 func (g *staticObjects) endpointsUnder(_ context.Context, key string) ([]*v1alpha1.DNSEndpoint, error) {
 	return g.endpoints[key], nil
+}
+
+func (g *staticObjects) countRecords(namespace, kind string) int { return g.counts.of(namespace, kind) }
+
+func (g *staticObjects) limitsFor(namespace string) ([]*v1beta1.ZoneGrant, error) {
+	return slices.DeleteFunc(slices.Clone(g.servers.Grants), func(grant *v1beta1.ZoneGrant) bool {
+		keys := limitedNamespaces(grant)
+		return !slices.Contains(keys, namespace) && !slices.Contains(keys, allNamespaces)
+	}), nil
 }

@@ -15,16 +15,24 @@ import (
 // connectTimeout is how long a TCP connection may take.
 const connectTimeout = 2 * time.Second
 
-type accountKey struct{}
+type accountsKey struct{}
 
 // WithAccount returns a context whose connections an account has.
 func WithAccount(ctx context.Context, a *Account) context.Context {
-	return context.WithValue(ctx, accountKey{}, a)
+	return WithAccounts(ctx, func(string) *Account { return a })
+}
+
+// WithAccounts returns a context whose connections have the account of the address, "IP:port", that they lead to.
+func WithAccounts(ctx context.Context, of func(address string) *Account) context.Context {
+	return context.WithValue(ctx, accountsKey{}, of)
 }
 
 // Dial connects for the account of the context; without one there is no limit.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	a, _ := ctx.Value(accountKey{}).(*Account)
+	var a *Account
+	if of, ok := ctx.Value(accountsKey{}).(func(string) *Account); ok {
+		a = of(address)
+	}
 	return a.Dial(ctx, network, address)
 }
 
@@ -64,7 +72,18 @@ func (a *Account) Dial(ctx context.Context, network, address string) (net.Conn, 
 		leave()
 		return nil, err
 	}
-	return &conn{Conn: open, leave: leave}, nil
+	return &conn{Conn: open, account: a, leave: leave}, nil
+}
+
+// IsCrowded reports whether the account of a connection that Dial returned, or its namespace, has more than half of the connections that
+// it may have: then one that nobody uses at the moment is better closed.
+func IsCrowded(open net.Conn) bool {
+	c, ok := open.(*conn)
+	if !ok || c.account.connections == 0 {
+		return false
+	}
+	q := &c.account.gate.connections
+	return q.isCrowded(c.account.object()) || q.isCrowded(c.account.namespace)
 }
 
 // absolute returns an address whose host name, if it has one, is absolute: what tenants name is not completed with our search path.
@@ -88,7 +107,8 @@ func AbsoluteName(host string) string {
 // conn is a connection that is counted.
 type conn struct {
 	net.Conn
-	leave func()
+	account *Account
+	leave   func()
 }
 
 // Close implements net.Conn.

@@ -51,8 +51,11 @@ func NewGate(permit func(netip.Addr) bool, l Limits) *Gate {
 
 // Account returns the account of an object, which has at most so many connections at the same time; name may stand for all objects of
 // the namespace. With 0 connections are not counted, and only addresses checked: whoever holds what others need, such as a turn at a
-// server, must not wait for a connection, and bounds their number by these.
+// server that several namespaces use, must not wait for a connection, and bounds their number by these. A nil Gate has nil Accounts.
 func (g *Gate) Account(namespace, name string, connections int) *Account {
+	if g == nil {
+		return nil
+	}
 	return &Account{gate: g, namespace: namespace, name: name, connections: connections}
 }
 
@@ -92,10 +95,16 @@ var (
 	ErrLimit    = errors.New("that is the limit, and none has ended")
 )
 
+// IsLimit reports whether an error is that of a limit of ours, whatever ended the wait.
+func IsLimit(err error) bool { return errors.Is(err, ErrOwnLimit) || errors.Is(err, ErrLimit) }
+
+// object is the key of the account among queues.
+func (a *Account) object() string { return a.namespace + "/" + a.name }
+
 // enter waits for a place of the object and one of the namespace, in this order: an object that uses all of its own keeps none of
 // the namespace's from others while it waits.
 func (a *Account) enter(ctx context.Context, q *queues, what string, own, all int) (leave func(), err error) {
-	object := a.namespace + "/" + a.name
+	object := a.object()
 	if err := q.enter(ctx, object, own); err != nil {
 		return nil, fmt.Errorf("%s of namespace %s has %d %s: %w: %w", a.name, a.namespace, own, what, ErrOwnLimit, err)
 	}
@@ -231,6 +240,14 @@ func (q *queues) leave(key string) {
 	q.mu.Unlock()
 	<-of.places
 	q.drop(key, of)
+}
+
+// isCrowded reports whether more than half of the places of a key are taken or waited for.
+func (q *queues) isCrowded(key string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	of := q.byKey[key]
+	return of != nil && 2*of.users > cap(of.places)
 }
 
 func (q *queues) drop(key string, of *queue) {

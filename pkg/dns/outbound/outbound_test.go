@@ -106,6 +106,52 @@ func TestForbiddenAddresses(t *testing.T) {
 	_ = c.Close()
 }
 
+// Each address of a context has its account, and a connection says when its account or namespace has more than half of what it may have.
+func TestAccountsByAddress(t *testing.T) {
+	server, free := startSilent(t), startSilent(t)
+	g := NewGate(anywhere, Limits{Connections: 5})
+	one, two := g.Account("a", "one", 3), g.Account("a", "two", 5)
+	at := func(a *Account) context.Context {
+		return WithAccounts(t.Context(), func(address string) *Account {
+			if address == server {
+				return a
+			}
+			return nil
+		})
+	}
+	for i, step := range []struct {
+		account *Account
+		crowded bool
+	}{{one, false}, {one, true}, {two, true}} {
+		c, err := Dial(at(step.account), "tcp", server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if IsCrowded(c) != step.crowded {
+			t.Errorf("connection %d: crowded is %t", i, !step.crowded)
+		}
+	}
+	for of, a := range map[string]*Account{"no account": nil, "a gate that is nil": (*Gate)(nil).Account("a", "one", 1), "an account that counts nothing": g.Account("a", "one", 0)} {
+		c, err := Dial(at(a), "tcp", server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if IsCrowded(c) {
+			t.Errorf("a connection of %s is crowded", of)
+		}
+		_ = c.Close()
+	}
+	c, err := Dial(at(one), "tcp", free)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	if n := g.connections.byKey["a/one"].users; n != 2 {
+		t.Errorf("the account has %d connections, want those to its address", n)
+	}
+}
+
 func TestAbsoluteNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"ns.example.net": "ns.example.net.", "ns.example.net.": "ns.example.net.", "ns": "ns.", "192.0.2.1": "192.0.2.1", "2001:db8::1": "2001:db8::1", "": "",

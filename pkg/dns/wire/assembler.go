@@ -19,8 +19,12 @@ type transferAssembler struct {
 	messages int
 	complete bool
 	used     usage
-	// owner is that of the last record: the next one usually has the same, and shares the string.
-	owner string
+	// zone is the canonical name of the zone. Records outside are passed over, as BIND does, and count all the same.
+	zone string
+	// owner is that of the last record: the next one usually has the same, and shares the string. outside is true if it is outside of
+	// the zone.
+	owner   string
+	outside bool
 }
 
 type assemblerState int
@@ -35,6 +39,7 @@ const (
 
 func newAssembler(m *dns.Msg, limits Limits) *transferAssembler {
 	a := &transferAssembler{used: usage{limits: limits}}
+	a.zone, _ = rrset.CanonicalName(m.Question[0].Name) // One that has none cannot be asked for.
 	if len(m.Ns) > 0 {
 		if soa, ok := m.Ns[0].(*dns.SOA); ok {
 			a.from = &soa.Serial
@@ -150,10 +155,13 @@ func (a *transferAssembler) storeRecord(rr dns.RR) error {
 	if key.Name == a.owner {
 		key.Name = a.owner
 	} else {
-		a.owner, text = key.Name, text+len(key.Name)
+		a.owner, a.outside, text = key.Name, !rrset.IsSubdomain(key.Name, a.zone), text+len(key.Name)
 	}
 	if err := a.used.add(text); err != nil {
 		return err
+	}
+	if a.outside {
+		return nil
 	}
 	record := Record{Key: key, TTL: ttl, Rdata: data}
 	switch a.state {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 )
 
 // exchangeTimeout bounds an exchange on a Conn when its context has no deadline of its own.
@@ -90,6 +92,9 @@ func (c *Conn) ExchangePrepared(ctx context.Context, p *Prepared) (*dns.Msg, err
 	return reply, nil
 }
 
+// IsCrowded reports whether the connection is better closed than kept (outbound.IsCrowded). No exchange may be under way.
+func (c *Conn) IsCrowded() bool { return c.nc != nil && outbound.IsCrowded(c.nc) }
+
 // Close ends the connection. An exchange under way fails.
 func (c *Conn) Close() error {
 	c.close()
@@ -151,7 +156,7 @@ func (c *Conn) ensureConnected(ctx context.Context) error {
 }
 
 func (c *Conn) connect(ctx context.Context) error {
-	nc, err := dialTCP(ctx, c.server)
+	nc, err := dial(ctx, "tcp", c.server)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 )
 
 // ErrReply means that the reply does not answer the request, or is no DNS message at all.
@@ -19,10 +21,10 @@ var ErrReply = errors.New("the reply does not match the request")
 // ErrUnsendable means that a request could not be built or signed. Nothing was sent.
 var ErrUnsendable = errors.New("the message cannot be sent")
 
-// IsLocal reports whether a request failed on our side: it could not be built, or the process has no socket or memory left for
-// it. Such an error says nothing about the server.
+// IsLocal reports whether a request failed on our side: it could not be built, whoever it is for has no more connections, or the process
+// has no socket or memory left for it. Such an error says nothing about the server.
 func IsLocal(err error) bool {
-	return errors.Is(err, ErrUnsendable) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
+	return errors.Is(err, ErrUnsendable) || outbound.IsLimit(err) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
 		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
 }
 
@@ -180,6 +182,8 @@ func describeCause(err error) string {
 	switch {
 	case err == nil:
 		return "failed"
+	case outbound.IsLimit(err):
+		return err.Error()
 	case errors.Is(err, context.Canceled):
 		return "canceled"
 	case isTimeout(err):

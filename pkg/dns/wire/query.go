@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-
-	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 )
 
 // DefaultTimeout bounds a query or NOTIFY, including its one retry and its retry over TCP.
@@ -130,9 +128,9 @@ func (a queryOptions) roundTrip(ctx context.Context, network string, server neti
 	if err != nil {
 		return Reply{}, err
 	}
-	nc, err := outbound.Dial(ctx, network, server.String())
+	nc, err := dial(ctx, network, server)
 	if err != nil {
-		return Reply{}, contextCause(ctx, err)
+		return Reply{}, err
 	}
 	defer nc.Close()
 	defer bindToContext(ctx, nc)()

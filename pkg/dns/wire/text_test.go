@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 )
 
 func TestErrorText(t *testing.T) {
@@ -63,6 +65,18 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
+// fullAccount returns an account that has its only connection.
+func fullAccount(t *testing.T) *outbound.Account {
+	t.Helper()
+	a := outbound.NewGate(func(netip.Addr) bool { return true }, outbound.Limits{}).Account("team", "provider", 1)
+	open, err := a.Dial(t.Context(), "udp", "127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = open.Close() })
+	return a
+}
+
 // TestLocalErrors: what fails before anything is sent is not the server's fault, and what fails afterwards is not ours.
 func TestLocalErrors(t *testing.T) {
 	server, broken := netip.MustParseAddrPort("127.0.0.1:1"), &Key{Name: "a..b.", Algorithm: "hmac-sha256.", Secret: "c2VjcmV0"}
@@ -70,7 +84,17 @@ func TestLocalErrors(t *testing.T) {
 	_, name := Query(t.Context(), server, "a..b.", dns.TypeSOA)
 	_, transfer := Transfer(t.Context(), server, "example.test.", nil, broken)
 	_, prepared := (&Conn{server: server, key: broken}).Prepare(new(dns.Msg).SetUpdate("example.test."))
+	full, done := context.WithCancel(outbound.WithAccount(t.Context(), fullAccount(t)))
+	done()
+	_, tcp := Transfer(full, server, "example.test.", nil, nil)
+	_, udp := Query(full, server, "example.test.", dns.TypeSOA)
+	for _, err := range []error{tcp, udp} {
+		if err == nil || !strings.Contains(err.Error(), "has 1 connections") {
+			t.Errorf("%v does not name the limit", err)
+		}
+	}
 	for what, err := range map[string]error{
+		"no connection over TCP": tcp, "no connection over UDP": udp,
 		"query": query, "name": name, "transfer": transfer, "update": prepared, "notify": Notify(t.Context(), server, "example.test.", 1, broken),
 		"length": writeMessage(io.Discard, make([]byte, dns.MaxMsgSize+1)),
 		"files":  &Error{Err: os.NewSyscallError("socket", syscall.EMFILE)},

@@ -82,7 +82,7 @@ func runTransfer(ctx context.Context, server netip.AddrPort, m *dns.Msg, key *Ke
 	if err != nil {
 		return TransferResult{}, err
 	}
-	nc, err := dialTCP(ctx, server)
+	nc, err := dial(ctx, "tcp", server)
 	if err != nil {
 		return TransferResult{}, err
 	}
@@ -127,17 +127,18 @@ func readTransferMessage(ctx context.Context, nc net.Conn, req *request, a *tran
 
 // TryTCP reports by its error why a server accepts no connection over TCP.
 func TryTCP(ctx context.Context, server netip.AddrPort) error {
-	nc, err := dialTCP(ctx, server)
+	nc, err := dial(ctx, "tcp", server)
 	if err == nil {
 		_ = nc.Close()
 	}
 	return err
 }
 
-func dialTCP(ctx context.Context, server netip.AddrPort) (net.Conn, error) {
-	nc, err := outbound.Dial(ctx, "tcp", server.String())
-	if err != nil {
-		return nil, contextCause(ctx, err)
+// dial connects. That we may have no more connections says more than that the context ended.
+func dial(ctx context.Context, network string, server netip.AddrPort) (net.Conn, error) {
+	nc, err := outbound.Dial(ctx, network, server.String())
+	if err != nil && !outbound.IsLimit(err) {
+		err = contextCause(ctx, err)
 	}
-	return nc, nil
+	return nc, err
 }

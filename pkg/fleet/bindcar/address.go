@@ -9,8 +9,6 @@ import (
 	"net/netip"
 	"strings"
 	"time"
-
-	"github.com/lockstep-dns/lockstep/pkg/dns/deadpeer"
 )
 
 // Address is a sidecar as its callers know it.
@@ -51,8 +49,14 @@ func parseHostname(host string) (netip.Addr, error) {
 	return addr, nil
 }
 
-// dialTimeout is how long a connection may take, and its handshake again.
-const dialTimeout = 3 * time.Second
+// handshakeTimeout is how long preparing a connection may take, and its handshake again.
+const handshakeTimeout = 3 * time.Second
+
+// dial connects to an address. Requests to the sidecars of an instance come from all zones on it, so that none waits for a connection:
+// they are bounded by what asks, and not counted.
+func (o ClientOptions) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return o.Gate.Account("", "sidecars", 0).Dial(ctx, network, address)
+}
 
 // dialTLS connects to a name that hostname made and verifies the certificate with the authorities of this moment.
 func (o ClientOptions) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
@@ -64,17 +68,17 @@ func (o ClientOptions) dialTLS(ctx context.Context, network, address string) (ne
 	if err != nil {
 		return nil, err
 	}
-	waiting, stop := context.WithTimeout(ctx, dialTimeout)
+	waiting, stop := context.WithTimeout(ctx, handshakeTimeout)
 	defer stop()
 	config, err := o.TLS(waiting)
 	if err != nil {
 		return nil, fmt.Errorf("preparing a certificate for Bindcar API: %w", err)
 	}
-	conn, err := deadpeer.NewDialer(dialTimeout).DialContext(ctx, network, net.JoinHostPort(addr.String(), port))
+	conn, err := o.dial(ctx, network, net.JoinHostPort(addr.String(), port))
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	config.ServerName = host
 	secured := tls.Client(conn, config)

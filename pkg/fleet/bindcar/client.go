@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lockstep-dns/lockstep/pkg/dns/deadpeer"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 )
 
 // ClientOptions configure a Client.
@@ -24,6 +24,8 @@ type ClientOptions struct {
 	// TLS returns the client's certificate and the authorities that verify those of sidecars, for each new connection. Without it
 	// the client speaks plain HTTP, which is for tests.
 	TLS func(context.Context) (*tls.Config, error)
+	// Gate decides which addresses sidecars may have; nil permits all.
+	Gate *outbound.Gate
 }
 
 // Client speaks to the sidecars of any number of pods. It is safe for concurrent use. Its errors are *Error.
@@ -51,7 +53,7 @@ func NewClient(options ClientOptions) *Client {
 		timeout = 30 * time.Second
 	}
 	connections := &http.Transport{
-		DialContext:           deadpeer.NewDialer(dialTimeout).DialContext,
+		DialContext:           options.dial,
 		MaxIdleConnsPerHost:   idleConnections,
 		IdleConnTimeout:       90 * time.Second,
 		ResponseHeaderTimeout: timeout,

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"time"
 )
 
 // FuzzResponse: whatever a sidecar sends is decoded or refused, and gives back the memory that was reserved for it.
@@ -17,12 +18,25 @@ func FuzzResponse(f *testing.F) {
 		f.Add(http.StatusNotFound, []byte(body))
 	}
 	f.Fuzz(func(t *testing.T, code int, body []byte) {
-		for _, out := range []any{nil, &ZoneList{}, &Zone{}} {
+		for _, out := range []any{nil, &ZoneList{}, &Zone{}, &Answer{}, &ServerKeys{}, &Statistics{}, &Readiness{}} {
 			_ = decodeResponse(&http.Response{StatusCode: code, Body: io.NopCloser(bytes.NewReader(body))}, out)
 		}
 		if !listsMemory.TryAcquire(maxListsMemory) {
 			t.Fatal("memory of a list stays reserved")
 		}
 		listsMemory.Release(maxListsMemory)
+	})
+}
+
+// FuzzNotifications: whatever a sidecar sends in a stream of notifications, it is passed on line by line, and ends with an error.
+func FuzzNotifications(f *testing.F) {
+	f.Add([]byte("{}\n"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		watchdog, passed := time.NewTimer(time.Hour), 0
+		defer watchdog.Stop()
+		err := (&Client{maxSilence: time.Hour}).readStream(bytes.NewReader(body), watchdog, func(Notification) { passed++ })
+		if lines := bytes.Count(body, []byte("\n")) + 1; err == nil || passed > lines {
+			t.Errorf("%d notifications in %d lines, and then %v", passed, lines, err)
+		}
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
 	"github.com/lockstep-dns/lockstep/test/mtls"
@@ -164,6 +165,19 @@ func TestNoCertificate(t *testing.T) {
 	var e *bindcar.Error
 	if _, err := none.Zones(shortly(t), s.Address); !errors.As(err, &e) || e.Reason != status.BindcarUnreachable || s.connections.Load() != 0 {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestSidecarsAddress: what may not be connected to is not connected to, whoever says that a sidecar is there.
+func TestSidecarsAddress(t *testing.T) {
+	ours := mtls.NewAuthority(t)
+	s := serveTLS(t, ours, ours, "dns", "dns-primary-0")
+	for _, tls := range []func(context.Context) (*tls.Config, error){mtls.Caller(t, ours, bindcar.ControllerIdentity), nil} {
+		client := bindcar.NewClient(bindcar.ClientOptions{TLS: tls, Gate: outbound.NewGate(nil, outbound.Limits{})})
+		var e *bindcar.Error
+		if _, err := client.Zones(shortly(t), s.Address); !errors.As(err, &e) || !strings.Contains(e.Details, "may not be used") || s.connections.Load() != 0 {
+			t.Errorf("got %v, and %d connections", err, s.connections.Load())
+		}
 	}
 }
 

@@ -7,21 +7,25 @@ import (
 )
 
 // Unreadable returns an error about reading a Secret in words for a status. They are the same for a Secret that does not exist and one
-// that may not be read: whoever reads the status may have no right to know which. The error still wraps the one of kube-apiserver.
+// that may not be read: whoever reads the status may have no right to know which. Such an error is an *UnreadableError; any other stays
+// as it is.
 func Unreadable(name string, err error) error {
 	if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return err
 	}
-	return &unreadableError{name: name, err: err}
+	return &UnreadableError{name: name, err: err}
 }
 
-type unreadableError struct {
+// UnreadableError is a Secret that does not exist or may not be read. It wraps the error of kube-apiserver.
+type UnreadableError struct {
 	name string
 	err  error
 }
 
-func (e *unreadableError) Error() string {
+// Error implements error.
+func (e *UnreadableError) Error() string {
 	return fmt.Sprintf("Secret %s does not exist or may not be read", e.name)
 }
 
-func (e *unreadableError) Unwrap() error { return e.err }
+// Unwrap returns the error of kube-apiserver.
+func (e *UnreadableError) Unwrap() error { return e.err }

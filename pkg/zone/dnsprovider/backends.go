@@ -25,7 +25,7 @@ const secretsAge = 30 * time.Second
 type Backends struct {
 	// Reader reads Secrets, one at a time and by name, and the endpoints of a Service.
 	Reader client.Reader
-	// Gate counts what the providers of each namespace use.
+	// Gate counts what the providers of each namespace use; nil counts nothing.
 	Gate *outbound.Gate
 	// Kinds are the kinds of backends; those of package kinds if nil.
 	Kinds []host.BackendKind

@@ -5,13 +5,13 @@ package dnsprovider
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -47,8 +47,14 @@ const (
 // maxLooks is how many providers of a namespace are looked at at a time: mostly they wait for servers.
 const maxLooks = 4
 
-// maxLookConnections is how many servers of a provider are asked at a time.
-const maxLookConnections = 32
+// maxConnections is how many connections with the DNS servers of a provider there are at a time: as many as the questions to two of
+// them that an observe.Observer has under way.
+const maxConnections = 64
+
+// AccountOf returns the account that the connections with a provider's DNS servers have, whoever needs them.
+func AccountOf(g *outbound.Gate, namespace, name string) *outbound.Account {
+	return g.Account(namespace, "DNSProvider "+name, maxConnections)
+}
 
 var providerKind = v1beta1.GroupVersion.WithKind("DNSProvider")
 
@@ -102,11 +108,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	looking := ctx
-	if gate := r.stores.Gate; gate != nil {
-		looking = outbound.WithAccount(ctx, gate.Account(provider.Namespace, "DNSProvider "+provider.Name, maxLookConnections))
-	}
-	facts := r.look(looking, provider, zones)
+	facts := r.look(outbound.WithAccount(ctx, AccountOf(r.stores.Gate, provider.Namespace, provider.Name)), provider, zones)
 	if provider.Spec.Secondaries != nil {
 		if facts.LeftOut, err = r.leftOut(ctx, provider); err != nil {
 			return ctrl.Result{}, err
@@ -207,8 +209,9 @@ func typeOf(provider *v1beta1.DNSProvider) string {
 
 // secretProblem says what is wrong with a Secret that cannot be read, and which entries it needs.
 func secretProblem(name, entries string, err error) string {
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return fmt.Sprintf("%v: create it with the entries %s; where namespaces are enrolled, ask an administrator to enroll this one", tsigkey.Unreadable(name, err), entries)
+	var unreadable *tsigkey.UnreadableError
+	if errors.As(tsigkey.Unreadable(name, err), &unreadable) {
+		return fmt.Sprintf("%v: create it with the entries %s; where namespaces are enrolled, ask an administrator to enroll this one", unreadable, entries)
 	}
 	return err.Error()
 }

@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/dnsprovider"
@@ -156,5 +158,25 @@ func TestProviderOfASignedZone(t *testing.T) {
 	}
 	if after := r.look(outside).SOA; after != before || len(served(t, outside, "www")) > 0 {
 		t.Errorf("the provider's server was at %+v and is at %+v", before, after)
+	}
+}
+
+// Connections of a pass with the servers of a DNSProvider are the provider's, and those with instances, which others use as well, are
+// not counted. Both are made to permitted addresses alone.
+func TestConnectionsOfPass(t *testing.T) {
+	zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "z"}}
+	pod, provided := netip.MustParseAddrPort("192.0.2.1:53"), netip.MustParseAddrPort("192.0.2.2:53")
+	s := scope{zone: zone, servers: []observe.Server{{Addr: pod, Namespace: "platform", Instance: "p"}, {Addr: provided, Namespace: "team", Provider: "corp"}}}
+	gate := outbound.NewGate(nil, outbound.Limits{})
+	of := s.accounts(gate)
+	for at, want := range map[string]*outbound.Account{
+		pod.String(): gate.Account("team", "zones", 0), provided.String(): dnsprovider.AccountOf(gate, "team", "corp"), "192.0.2.2:5353": gate.Account("team", "zones", 0),
+	} {
+		if got := of(at); *got != *want {
+			t.Errorf("%s: %+v, want %+v", at, got, want)
+		}
+	}
+	if got := s.accounts(nil)(provided.String()); got != nil {
+		t.Errorf("without a gate: %+v", got)
 	}
 }

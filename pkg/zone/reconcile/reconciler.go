@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
+	"github.com/lockstep-dns/lockstep/pkg/zone/dnsprovider"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
@@ -25,7 +26,7 @@ import (
 type reconciler struct {
 	edges
 	home string
-	// gate decides which addresses servers may have; nil permits all.
+	// gate decides which addresses servers may have, and counts connections with those of DNSProviders; nil permits all.
 	gate       *outbound.Gate
 	states     zoneStates
 	writer     *statuswriter.Writer
@@ -61,13 +62,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
 	}
-	if r.gate != nil {
-		ctx = outbound.WithAccount(ctx, r.gate.Account(zone.Namespace, "zones", 0))
-	}
 	scope, err := r.scopeOf(ctx, zone)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	ctx = outbound.WithAccounts(ctx, scope.accounts(r.gate))
 	if v1beta1.IsGoing(zone) {
 		return r.finalize(ctx, scope)
 	}
@@ -126,6 +125,19 @@ type scope struct {
 	arrivals *v1beta1.ZoneArrivals
 	comes    bool
 	signing  dnssec.Signing
+}
+
+// accounts returns whose connections the pass makes. Those with a DNSProvider's servers are counted as the provider's: nobody else waits
+// for a turn there. Those with instances, which all namespaces use, are not.
+func (s scope) accounts(g *outbound.Gate) func(address string) *outbound.Account {
+	return func(address string) *outbound.Account {
+		for _, server := range s.servers {
+			if server.Provider != "" && server.Addr.String() == address {
+				return dnsprovider.AccountOf(g, server.Namespace, server.Provider)
+			}
+		}
+		return g.Account(s.zone.Namespace, "zones", 0)
+	}
 }
 
 func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope, error) {

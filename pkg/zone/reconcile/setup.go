@@ -64,7 +64,7 @@ type Options struct {
 	Keys *keyrotation.Cache
 	// Backends has the backends of providers that are no DNS servers.
 	Backends *dnsprovider.Backends
-	// Gate decides which addresses servers may have.
+	// Gate decides which addresses servers may have, and counts connections with those of DNSProviders.
 	Gate *outbound.Gate
 	// Observer asks servers what they serve, Sidecar changes the zones that they have.
 	Observer *observe.Observer

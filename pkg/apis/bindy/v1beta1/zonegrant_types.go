@@ -32,6 +32,35 @@ type ZoneGrantSpec struct {
 	//
 	// +optional
 	Servers *GrantedServers `json:"servers,omitempty"`
+
+	// Limits are how much the namespaces may have, in place of what the flags of the webhook say. Of several grants that apply to a
+	// namespace, those that name it go before those for "*"; among these, the highest limit counts.
+	//
+	// +optional
+	Limits *NamespaceLimits `json:"limits,omitempty"`
+}
+
+// NamespaceLimits are how many objects one namespace may have. A limit that is left out is that of other grants or of the webhook.
+//
+// +kubebuilder:validation:MinProperties=1
+type NamespaceLimits struct {
+	// Zones are DNSZones.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Zones *int32 `json:"zones,omitempty"`
+
+	// Providers are DNSProviders.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Providers *int32 `json:"providers,omitempty"`
+
+	// Records are records of all kinds, and the endpoints in DNSEndpoints.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Records *int32 `json:"records,omitempty"`
 }
 
 // GrantedServers names servers: those of any of the clusters, and those in any of the namespaces.

@@ -37,9 +37,9 @@ func readOptions(ctx context.Context, p *v1beta1.DNSProvider, access host.Provid
 		return o, "", errors.New(problem) // It may have been stored before that was refused: then its Secrets are not used.
 	}
 	etcd := p.Spec.CoreDNS.Etcd
-	o = Options{Endpoints: etcd.Endpoints, Prefix: etcd.Prefix, Owner: p.Namespace + "/" + p.Name}
-	if access.Gate != nil {
-		o.Account = access.Gate.Account(p.Namespace, "DNSProvider "+p.Name+" (etcd)", MaxConnections)
+	o = Options{
+		Endpoints: etcd.Endpoints, Prefix: etcd.Prefix, Owner: p.Namespace + "/" + p.Name,
+		Account: access.Gate.Account(p.Namespace, "DNSProvider "+p.Name+" (etcd)", MaxConnections),
 	}
 	if ref := etcd.TLSSecretRef; ref != nil {
 		secret, err := access.Secret(ctx, p, ref.Name, "ca.crt and, for a client certificate, tls.crt and tls.key")

@@ -61,7 +61,11 @@ func (p *connPool) acquire(ctx context.Context, server netip.AddrPort, key *wire
 		}
 	}
 	return conn, func() {
-		p.putIdle(at, l, conn)
+		if conn.IsCrowded() {
+			_ = conn.Close()
+		} else {
+			p.putIdle(at, l, conn)
+		}
 		<-l.slots
 		p.leavePeer(at, l)
 	}, nil
@@ -118,7 +122,7 @@ func (p *connPool) expireIdle(at poolKey, l *peerConns, c *idleConn) {
 	defer p.mu.Unlock()
 	if i := slices.Index(l.idle, c); i >= 0 {
 		l.idle = slices.Delete(l.idle, i, i+1)
-		_ = c.Close()
+		_ = c.Close() //lockio:allow no exchange is under way on an idle connection
 		p.removeUnused(at, l)
 	}
 }
@@ -129,7 +133,7 @@ func (p *connPool) closeIdle() {
 	for at, l := range p.peers {
 		for _, c := range l.idle {
 			c.timer.Stop()
-			_ = c.Close()
+			_ = c.Close() //lockio:allow no exchange is under way on an idle connection
 		}
 		l.idle = nil
 		p.removeUnused(at, l)

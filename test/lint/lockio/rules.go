@@ -1,0 +1,55 @@
+package lockio
+
+import (
+	"go/types"
+	"slices"
+	"strings"
+)
+
+// own is where Lockstep's own packages are.
+const own = "github.com/lockstep-dns/lockstep/"
+
+// talking are packages whose functions may wait for the network if they take a context.
+var talking = []string{
+	own + "pkg/dns/outbound", own + "pkg/dns/wire", own + "pkg/dns/observe", own + "pkg/fleet/bindcar", own + "pkg/fleet/named/rndc",
+	own + "pkg/zone/host", own + "pkg/zone/host/coredns", own + "pkg/zone/host/rfc2136", own + "pkg/zone/reconcile/unreachable",
+	"sigs.k8s.io/controller-runtime/pkg/client", "go.etcd.io/etcd/client/v3", "google.golang.org/grpc",
+}
+
+// waiting are other functions that may wait for the network, and the types all of whose methods do.
+var waiting = []string{
+	"net.Dial", "net.DialTimeout", "net.DialTCP", "net.DialUDP", "net.DialIP", "net.DialUnix", "(*net.Dialer).", "(*net.Resolver).", "net.Lookup",
+	"net.ResolveTCPAddr", "net.ResolveUDPAddr", "net.ResolveIPAddr", "(net.Conn).Read", "(net.Conn).Write",
+	"(*crypto/tls.Conn).Handshake", "(*crypto/tls.Conn).Read", "(*crypto/tls.Conn).Write", "(*crypto/tls.Dialer).", "crypto/tls.Dial",
+	"net/http.Get", "net/http.Head", "net/http.Post", "(*net/http.Client).Do", "(*net/http.Client).Get", "(*net/http.Client).Head", "(*net/http.Client).Post",
+	"(net/http.RoundTripper).", "(*net/http.Transport).RoundTrip",
+	"go.etcd.io/etcd/client/v3.New", // It signs in.
+	"(go.etcd.io/etcd/client/v3.Txn).Commit",
+	"(*github.com/miekg/dns.Client).", "github.com/miekg/dns.Exchange", "(*github.com/miekg/dns.Transfer).",
+	"(*github.com/lockstep-dns/lockstep/pkg/dns/wire.Conn).Close", // It waits for the exchange under way.
+}
+
+// waitsByRule reports whether a function may wait for the network.
+func waitsByRule(fn *types.Func) bool {
+	name := fn.FullName()
+	if slices.ContainsFunc(waiting, func(w string) bool {
+		if strings.HasSuffix(w, ".") || w == "net.Lookup" {
+			return strings.HasPrefix(name, w)
+		}
+		return name == w || name == w+"Context" || name == w+"Form"
+	}) {
+		return true
+	}
+	return fn.Pkg() != nil && slices.Contains(talking, fn.Pkg().Path()) && takesContext(fn.Signature())
+}
+
+// takesContext reports whether a function is called with a context, and not in order to get another one.
+func takesContext(s *types.Signature) bool {
+	isContext := func(t *types.Var) bool { return t.Type().String() == "context.Context" }
+	for result := range s.Results().Variables() {
+		if isContext(result) {
+			return false
+		}
+	}
+	return s.Params().Len() > 0 && isContext(s.Params().At(0))
+}
