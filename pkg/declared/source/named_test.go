@@ -2,26 +2,20 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
-	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	"github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -217,42 +211,9 @@ func TestBINDLoadsWhatIsBuilt(t *testing.T) {
 	}
 }
 
-// Whatever a zone held before, planning and applying leads to exactly what is desired, and then there is nothing to do.
-func TestBINDFollowsPlans(t *testing.T) {
-	const name = "example.com."
-	first := oddZone(t, rand.New(rand.NewPCG(1, 5)), name, 40)
-	server := named.Start(t, named.Options{Zones: []named.Zone{{Name: name, File: zoneFile(first, 1)}}, Extra: extra})
-	provider := rfc2136.New(rfc2136.Options{})
-	defer provider.Close()
-	target := rfc2136.Target{Server: server.Addr, Zone: name, Key: &server.Update}
-	for seed := range uint64(40) {
-		z := oddZone(t, rand.New(rand.NewPCG(seed, 6)), name, 40)
-		have, soa := served(t, server, name)
-		owned := func(rrset.Key) bool { return true }
-		changes := plan.Calculate(z, plan.Map(have), owned, z.SOA, soa)
-		next := z.SOA
-		next.Serial = rrset.AddSerial(soa.Serial, uint32(rfc2136.Batches(changes)+1))
-		result, err := provider.Apply(t.Context(), target, changes, soa, next)
-		if err != nil || len(result.Refused) > 0 {
-			var refused []error
-			for _, key := range slices.SortedFunc(maps.Keys(result.Refused), rrset.Key.Compare) {
-				refused = append(refused, fmt.Errorf("%s: %w", key, result.Refused[key]))
-			}
-			t.Fatalf("seed %d: %v, refused: %v", seed, err, errors.Join(refused...))
-		}
-		got, soa := served(t, server, name)
-		if diff := cmp.Diff(wanted(z), got); diff != "" {
-			t.Fatalf("seed %d: %s", seed, diff)
-		}
-		if again := plan.Calculate(z, plan.Map(got), owned, z.SOA, soa); again.HasChanges() {
-			t.Fatalf("seed %d: a second plan has changes: %+v", seed, again)
-		}
-	}
-}
-
-// Names and targets are answered in upper and lower case as they are declared, although they are compared without (RFC 4343).
-func TestBINDKeepsSpelling(t *testing.T) {
-	const name = "example.com."
+// spelledZone has names and targets in upper and lower case.
+func spelledZone(t *testing.T) *Zone {
+	t.Helper()
 	printer := `Office\032Printer._ipp._tcp`
 	ptr := &v1beta1.PTRRecord{ObjectMeta: object("ptr", 1), Spec: v1beta1.PTRRecordSpec{RecordCommon: common("_ipp._tcp"), Target: printer}}
 	e := endpoints(object("e", 1), endpoint("Mixed.Example.com", "MX", "10 Mail.Example.org"))
@@ -260,34 +221,5 @@ func TestBINDKeepsSpelling(t *testing.T) {
 	if err != nil || z.Refused > 0 {
 		t.Fatal(err, verdicts(z))
 	}
-	server := named.Start(t, named.Options{Zones: []named.Zone{{Name: name, File: "example.com. 1 SOA a. b. 1 2 3 4 5\nexample.com. 1 NS ns.example.org.\n"}}, Extra: extra})
-	provider := rfc2136.New(rfc2136.Options{})
-	defer provider.Close()
-	have, soa := served(t, server, name)
-	changes := plan.Calculate(z, plan.Map(have), func(rrset.Key) bool { return true }, z.SOA, soa)
-	next := z.SOA
-	next.Serial = soa.Serial + 1
-	if _, err := provider.Apply(t.Context(), rfc2136.Target{Server: server.Addr, Zone: name, Key: &server.Update}, changes, soa, next); err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for question, rrtype := range map[string]uint16{
-		"_ipp._tcp.example.com.": dns.TypePTR, "mixed.example.com.": dns.TypeMX, "alias.example.com.": dns.TypeCNAME,
-	} {
-		m := new(dns.Msg).SetQuestion(question, rrtype)
-		reply, err := dns.ExchangeContext(t.Context(), m, server.Addr.String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, rr := range reply.Answer {
-			got = append(got, strings.TrimPrefix(rr.String(), rr.Header().String()))
-		}
-	}
-	slices.Sort(got)
-	if diff := cmp.Diff([]string{"10 Mail.Example.org.", `Office\ Printer._ipp._tcp.example.com.`, "Web.example.com."}, got); diff != "" {
-		t.Error(diff)
-	}
-	if again, _ := served(t, server, name); !cmp.Equal(wanted(z), again, cmpopts.IgnoreFields(rrset.RRset{}, "Spelling")) {
-		t.Errorf("a transfer has other data: %s", cmp.Diff(wanted(z), again))
-	}
+	return z
 }
