@@ -75,7 +75,7 @@ PLAIN   := prepare verify lint
 # As plain, of make test-all.
 LONG_PLAIN := fuzz
 TESTS   := unit unit-release cluster-test coredns page chart-render isolated serial
-LONG    := zone-files random connections migrations demos guides ui monitoring chart-kinds chart-release release faults
+LONG    := zone-files random migrations demos guides ui monitoring chart-kinds chart-release release faults
 
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed

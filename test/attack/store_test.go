@@ -213,11 +213,11 @@ func TestAttack25FrozenConnect(t *testing.T) {
 	requireSame()
 }
 
-// Fifty providers of sixteen endpoints each, which take requests and never answer: each provider has one connection, and now and then
+// Ten providers of sixteen endpoints each, which take requests and never answer: each provider has one connection, and now and then
 // another one that it tries.
 func TestAttack25Connections(t *testing.T) {
 	kube.Disruptive(t, nil)
-	const providers, endpoints = 50, 16
+	const providers, endpoints = 10, 16
 	victim, attacker := newServed(t), newTenant(t, "attacker")
 	var counted hostileetcd.Connections
 	var addresses []netip.AddrPort

@@ -38,7 +38,9 @@ func TestSpecification(t *testing.T) {
 			}
 			folders = append(folders, tests[test[1]]...)
 		}
-		isLive := slices.ContainsFunc(folders, func(folder string) bool { return strings.HasPrefix(folder, "test/integration") || strings.HasPrefix(folder, "test/e2e") })
+		isLive := slices.ContainsFunc(folders, func(folder string) bool {
+			return strings.HasPrefix(folder, "test/integration") || strings.HasPrefix(folder, "test/e2e")
+		})
 		switch {
 		case state == "live" && isLive, state == "real" && len(folders) > 0 && !isLive, state == "unit" && len(folders) > 0 && !isLive:
 		case state == "by choice" && strings.Contains(proof, "](decisions/"):

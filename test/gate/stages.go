@@ -48,12 +48,10 @@ const (
 // What the gate has no time for. The random tests choose their steps by a seed, but not the moments: they search for defects, they do
 // not prove that there is none.
 var (
-	random = []string{"TestRandomChanges"}
-	demos  = []string{"TestProvidersDemo"}
-	// Fifty providers with sixteen endpoints each take minutes to be looked at.
-	connections = []string{"TestAttack25Connections"}
-	migrations  = []string{"TestMigrationTakenBack", "TestMigrationOfProvider"}
-	zoneFiles   = []string{"TestManyZoneFiles"}
+	random     = []string{"TestRandomChanges"}
+	demos      = []string{"TestProvidersDemo"}
+	migrations = []string{"TestMigrationTakenBack", "TestMigrationOfProvider"}
+	zoneFiles  = []string{"TestManyZoneFiles"}
 )
 
 // twoCores is how many isolated tests run at the same time; docs/testing.md has the measurements.
@@ -74,12 +72,11 @@ var stages = []stage{
 	{name: "chart-render", lane: laneGate, module: "charts", packages: []string{"."}},
 	{name: "isolated", lane: laneGate, cluster: isolated, flags: []string{twoCores}, without: slices.Concat(random, demos, migrations),
 		packages: []string{"./test/e2e", "./test/integration", "./test/attack"}},
-	{name: "serial", lane: laneGate, cluster: serial, without: slices.Concat(random, migrations, connections, []string{"TestFaults"}),
+	{name: "serial", lane: laneGate, cluster: serial, without: slices.Concat(random, migrations, []string{"TestFaults"}),
 		packages: []string{"./test/integration", "./test/attack", "./test/fault"}},
 
 	{name: "zone-files", lane: laneAll, packages: []string{"./extensions/zoneimport"}, only: zoneFiles, flags: []string{"-zone-files=10000", "-timeout=60m"}},
 	{name: "random", lane: laneAll, cluster: serial, packages: []string{"./test/integration"}, only: random},
-	{name: "connections", lane: laneAll, cluster: serial, packages: []string{"./test/attack"}, only: connections},
 	{name: "migrations", lane: laneAll, cluster: serial, packages: []string{"./test/integration"}, only: migrations},
 	{name: "demos", lane: laneAll, cluster: isolated, packages: []string{"./test/e2e"}, only: demos},
 	{name: "faults", lane: laneAll, cluster: serial, packages: []string{"./test/fault"}, only: []string{"TestFaults"}, once: true,

@@ -64,7 +64,7 @@ func (f *fixture) waitServedType(name string, rrtype uint16, want string) {
 		for pod, server := range servers {
 			got, err := queryRdata(server, dns.Fqdn(name), rrtype)
 			if err != nil || len(got) != 1 || !strings.HasPrefix(got[0], want) {
-				return fmt.Errorf("%s answers %q, %v for %s %s, want %q", pod, got, err, name, rrset.TypeName(rrtype), want)
+				return fmt.Errorf("%s answers %q, %w for %s %s, want %q", pod, got, err, name, rrset.TypeName(rrtype), want)
 			}
 		}
 		return err
