@@ -156,8 +156,7 @@ func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
 func (p zonePass) obstacle(primaries []*primary) status.Verdict {
 	switch {
 	case !p.hasHosts():
-		return problem(status.NoPrimaryInstances, "no instance serves this zone: clusterRef %q names no cluster with instances and no bind9InstancesFrom selects any",
-			p.zone.Spec.ClusterRef)
+		return problem(status.NoPrimaryInstances, "no instance serves this zone: %s", withoutInstances(p.zone))
 	case len(primaries) == 0 && len(p.backendProviders()) > 0 && len(p.instances) == 0:
 		// It lives with providers that are no DNS servers.
 	case len(primaries) == 0:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -71,4 +72,27 @@ func conflicting(q *primary, c plan.Conflict) status.Verdict {
 	}
 	return problem(status.Conflict, "%s holds %s data at %s that no object declares and that cannot stand beside %s; remove it or rename the record",
 		q.server.Pod, strings.Join(foreign, ", "), c.Want.Name, rrset.TypeName(c.Want.Type))
+}
+
+// withoutInstances says why a zone has no instance. Which instances other namespaces have, it does not say.
+func withoutInstances(zone *v1beta1.DNSZone) string {
+	var why []string
+	for _, ref := range []string{zone.Spec.ClusterRef, zone.Spec.ClusterProviderRef} {
+		if ref != "" {
+			why = append(why, fmt.Sprintf("cluster %q has no instances", ref))
+		}
+	}
+	if len(zone.Spec.Bind9InstancesFrom) > 0 {
+		selected := fmt.Sprintf("no instance of namespace %s matches bind9InstancesFrom; one of another namespace needs the annotation %s here, with its namespace, and %s itself, with %s",
+			zone.Namespace, v1beta1.AllowInstanceNamespacesAnnotation, v1beta1.AllowZoneNamespacesAnnotation, zone.Namespace)
+		if listed := zone.Annotations[v1beta1.AllowInstanceNamespacesAnnotation]; listed != "" {
+			selected = fmt.Sprintf("no instance of namespace %s matches bind9InstancesFrom, and none of those that the annotation %s lists (%s) matches and lists this namespace in its annotation %s",
+				zone.Namespace, v1beta1.AllowInstanceNamespacesAnnotation, listed, v1beta1.AllowZoneNamespacesAnnotation)
+		}
+		why = append(why, selected)
+	}
+	if len(why) == 0 {
+		return "it has neither clusterRef nor bind9InstancesFrom nor providerRefs"
+	}
+	return strings.Join(why, "; ")
 }
