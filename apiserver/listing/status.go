@@ -24,6 +24,7 @@ func (t *text) addStatus(s *syncv1.SyncStatus) {
 	optionalList(t, "rrsets", s.RRsets, (*text).addRRset)
 	optionalList(t, "servers", s.Servers, (*text).addServer)
 	optionalList(t, "nameServers", s.NameServers, (*text).addNameServer)
+	optionalList(t, "paths", s.Paths, (*text).addPath)
 	t.key("summary")
 	t.addSummary(&s.Summary)
 	optionalMicroTime(t, "observedAt", s.ObservedAt)
@@ -134,6 +135,23 @@ func (t *text) addServer(s *syncv1.ServerStatus) {
 }
 
 func (t *text) addNameServer(n *syncv1.NameServer) { t.addMarshaled(n) }
+
+func (t *text) addPath(p *syncv1.Path) {
+	t.begin()
+	stringField(t, "instance", p.Instance)
+	optionalString(t, "namespace", p.Namespace)
+	stringField(t, "address", p.Address)
+	stringField(t, "protocol", p.Protocol)
+	stringField(t, "state", p.State)
+	optionalIntAt(t, "serial", p.Serial)
+	optionalString(t, "rcode", p.Rcode)
+	if p.RTT != nil {
+		stringField(t, "rtt", p.RTT.Duration.String())
+	}
+	optionalMicroTime(t, "observedAt", p.ObservedAt)
+	optionalString(t, "message", p.Message)
+	t.end()
+}
 
 func (t *text) addSummary(s *syncv1.Summary) {
 	t.begin()
