@@ -136,7 +136,7 @@ func TestAdmissionJudgesEndpoints(t *testing.T) {
 		"in notation":   {f.zone, "MX", "10 mail.example.net", false, nil},
 		"bad address":   {"www." + f.zone, "A", "192.0.2.300", true, []string{"spec.endpoints[0].targets[0]", "192.0.2.300", "such as"}},
 		"bad priority":  {f.zone, "MX", "mail.example.net", true, []string{"spec.endpoints[0].targets[0]", "mail.example.net", "preference"}},
-		"unknown type":  {"www." + f.zone, "HTTPS", "anything", false, []string{"Warning", "spec.endpoints[0].recordType", "HTTPS"}},
+		"unknown type":  {"www." + f.zone, "ALIAS", "anything", false, []string{"Warning", "spec.endpoints[0].recordType", "ALIAS"}},
 		"no zone of us": {"www.elsewhere.example", "A", "192.0.2.1", false, []string{"Warning", "spec.endpoints[0].dnsName", "www.elsewhere.example"}},
 	}
 	for name, tc := range tests {

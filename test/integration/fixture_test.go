@@ -176,7 +176,11 @@ func queryRdata(server, name string, rrtype uint16) ([]string, error) {
 	var rdata []string
 	for _, rr := range slices.Concat(reply.Answer, reply.Ns) {
 		if rr.Header().Rrtype == rrtype && strings.EqualFold(rr.Header().Name, name) {
-			rdata = append(rdata, strings.TrimPrefix(rr.String(), rr.Header().String()))
+			text := strings.TrimPrefix(rr.String(), rr.Header().String())
+			if unknown, ok := rr.(*dns.RFC3597); ok { // Its text has class and type in numbers.
+				text = fmt.Sprintf(`\# %d %s`, len(unknown.Rdata)/2, unknown.Rdata)
+			}
+			rdata = append(rdata, text)
 		}
 	}
 	slices.Sort(rdata)

@@ -63,8 +63,11 @@ func (f *fixture) waitServedType(name string, rrtype uint16, want string) {
 		servers, err := f.servers(ctx)
 		for pod, server := range servers {
 			got, err := queryRdata(server, dns.Fqdn(name), rrtype)
-			if err != nil || len(got) != 1 || !strings.HasPrefix(got[0], want) {
-				return fmt.Errorf("%s answers %q, %w for %s %s, want %q", pod, got, err, name, rrset.TypeName(rrtype), want)
+			if err != nil {
+				return fmt.Errorf("%s: %w", pod, err)
+			}
+			if len(got) != 1 || !strings.HasPrefix(got[0], want) {
+				return fmt.Errorf("%s answers %q for %s %s, want %q", pod, got, name, rrset.TypeName(rrtype), want)
 			}
 		}
 		return err
