@@ -184,7 +184,7 @@ func endpointMistakes(f *fixture) {
 		bad   *v1alpha1.Endpoint
 		words []string
 	}{
-		"unknown type": {endpointEntry("bad.endpoint.example", "BOGUS", 0, "x"), []string{"spec.endpoints[1]", "recordType", "BOGUS", "AAAA"}},
+		"unknown type": {endpointEntry("bad.endpoint.example", "BOGUS", 0, "x"), []string{"spec.endpoints[1]", "recordType", "BOGUS", "IANA registry"}},
 		"no type":      {endpointEntry("bad.endpoint.example", "", 0, "192.0.2.1"), []string{"spec.endpoints[1]", "recordType"}},
 		"identifier": {&v1alpha1.Endpoint{DNSName: "bad.endpoint.example", RecordType: "A", SetIdentifier: "blue", Targets: []string{"192.0.2.1"}},
 			[]string{"spec.endpoints[1]", "setIdentifier"}},
