@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -582,10 +583,11 @@ func TestReloadedZoneIsAnnouncedAgain(t *testing.T) {
 		}
 	}
 	command("freeze")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var text []byte
+	eventually(t, func() bool { // named writes the file after it has answered.
+		text, _ = os.ReadFile(file)
+		return bytes.Contains(text, []byte(strconv.Itoa(firstSerial+1)))
+	})
 	if err := os.WriteFile(file, bytes.ReplaceAll(text, []byte("192.0.2.9"), []byte("192.0.2.66")), 0o600); err != nil {
 		t.Fatal(err)
 	}
