@@ -63,7 +63,8 @@ var raced = []string{"-race"}
 // stages is the one place that says which test runs when. TestEveryTestHasAStage holds it against the code.
 var stages = []stage{
 	{name: "unit", lane: laneCheck, buildFlags: raced, without: zoneFiles, packages: []string{"./apiserver/...", "./cmd/...", "./extensions/...", "./manifests/...", "./pkg/...", "./webhook/...",
-		"./test/bench/report", "./test/docs", "./test/fault", "./test/gate", "./test/kube", "./test/model", "./test/monitoring"}},
+		"./test/bench/report", "./test/docs", "./test/fault", "./test/gate", "./test/kube", "./test/lint/...", "./test/model", "./test/monitoring"},
+		flags: []string{"-timeout=30m"}}, // The race detector makes imports of 100,000 records take minutes.
 	{name: "unit-release", lane: laneCheck, module: "release", packages: []string{"./..."}, without: []string{"TestRelease"}},
 
 	{name: "cluster-test", lane: laneGate, module: "test/cluster", packages: []string{".", "./internal/..."}, flags: []string{"-count=1"}},
