@@ -132,7 +132,7 @@ func (a *asker) isRefusedOnPath(z *desired.Zone) bool {
 	}
 	return slices.ContainsFunc(syncstatus.PathsTo(z.Servers), func(p syncstatus.Path) bool {
 		o, asked := a.answers.OnPath(p, zone)
-		return asked && o.Rcode != observe.NoReply && syncstatus.PathState(o) != syncv1.StateInSync
+		return asked && isRefusal(syncstatus.PathState(o))
 	})
 }
 

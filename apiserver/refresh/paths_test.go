@@ -79,6 +79,13 @@ func TestAskPath(t *testing.T) {
 			}
 		}
 	}
+	passTime := func() {
+		for _, zone := range zones {
+			o, _ := a.answers.OnPath(s.path, zone)
+			o.At = o.At.Add(-2 * pathProbe)
+			a.answers.KeepOnPath(s.path, zone, o)
+		}
+	}
 	if n := ask(time.Time{}); n != 4 {
 		t.Errorf("asked about %d zones, want all", n)
 	}
@@ -94,19 +101,11 @@ func TestAskPath(t *testing.T) {
 	if n := ask(time.Now()); n != 0 {
 		t.Errorf("asked about %d zones a moment after the path answered", n)
 	}
-	for _, zone := range zones { // Time passes.
-		o, _ := a.answers.OnPath(s.path, zone)
-		o.At = o.At.Add(-2 * pathProbe)
-		a.answers.KeepOnPath(s.path, zone, o)
-	}
+	passTime()
 	if n := ask(time.Now()); n != 1 {
 		t.Errorf("asked about %d zones, want one for all", n)
 	}
-	for _, zone := range zones {
-		o, _ := a.answers.OnPath(s.path, zone)
-		o.At = o.At.Add(-2 * pathProbe)
-		a.answers.KeepOnPath(s.path, zone, o)
-	}
+	passTime()
 	s.stop()
 	ask(time.Now())
 	require(syncv1.StateUnreachable, syncv1.StateUnreachable, syncv1.StateUnreachable)
