@@ -102,7 +102,7 @@ gate-stages:
 	@$(MAKE) --no-print-directory stage-test-serial
 
 .PHONY: test-all
-test-all: test ## The gate, and everything that takes longer: 10,000 zone files, random changes, 1,000 faults, demos, guides, page, monitoring, chart, release, fuzzing
+test-all: test krew ## The gate, and everything that takes longer: 10,000 zone files, random changes, 1,000 faults, demos, guides, page, monitoring, chart, release, fuzzing
 	@test/setup/install release
 	@$(ON_CLUSTER) $(GATE) build $(LONG)
 	@status=0; for stage in $(LONG); do $(ON_CLUSTER) $(GATE) run $$stage || status=1; done; \
@@ -218,8 +218,13 @@ fault: setup-test cluster-ready ## Random faults on a real cluster, judged from 
 release: ## Make everything that is delivered of a version in _output/release: VERSION=v0.1.0, else the tag at HEAD (docs/releasing.md)
 	go run -C release . $(if $(VERSION),-version '$(VERSION)') $(if $(REGISTRY),-registry '$(REGISTRY)') $(if $(PLATFORMS),-platforms '$(PLATFORMS)') $(if $(ALLOW_DIRTY),-allow-dirty)
 
+.PHONY: krew
+KREW_VERSION := v0.4.3
+krew: ## Build krew and the check of its index, ahead of the test that runs them
+	GOBIN=$(abspath $(OUTPUT))/krew go install $(LINK) sigs.k8s.io/krew/cmd/krew@$(KREW_VERSION) sigs.k8s.io/krew/cmd/validate-krew-manifest@$(KREW_VERSION)
+
 .PHONY: test-release
-test-release: ## Make the release of HEAD in two clones, compare all bytes, and try it; PLATFORMS=linux/amd64,linux/arm64 compiles less
+test-release: krew ## Make the release of HEAD in two clones, compare all bytes, and try it; PLATFORMS=linux/amd64,linux/arm64 compiles less
 	@test/setup/install release
 	PATH="$(CLUSTER_BIN):$$PATH" go -C release test -count=1 $(LINK) -timeout 60m -v -run TestRelease . -twice $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
 

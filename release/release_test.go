@@ -52,7 +52,7 @@ func TestRelease(t *testing.T) {
 	t.Run("Programs", r.testPrograms)
 	t.Run("Bills", r.testBills)
 	t.Run("Manifests", func(t *testing.T) { r.testManifests(t, made.Images) })
-	t.Run("Krew", r.testKrew)
+	t.Run("Krew", func(t *testing.T) { r.testKrew(t, filepath.Join(root, "_output", "krew")) })
 	for i, name := range []string{"lockstep", "lockstep-bind9"} {
 		t.Run("Image/"+name, func(t *testing.T) { r.testImage(t, name, made.Images[i]) })
 	}
@@ -274,10 +274,9 @@ func extract(t *testing.T, files io.Reader, root string) {
 	}
 }
 
-// testKrew: krew accepts the manifest for its index, installs the plugin with it, and kubectl finds the plugin.
-func (r unpacked) testKrew(t *testing.T) {
-	bin := t.TempDir()
-	execute(t, bin, []string{"GOBIN=" + bin}, "go", "install", "sigs.k8s.io/krew/cmd/krew@v0.4.3", "sigs.k8s.io/krew/cmd/validate-krew-manifest@v0.4.3")
+// testKrew: krew accepts the manifest for its index, installs the plugin with it, and kubectl finds the plugin. `make krew` builds
+// its programs in bin.
+func (r unpacked) testKrew(t *testing.T, bin string) {
 	manifest := filepath.Join(t.TempDir(), "lockstep.yaml") // krew's index wants the plugin's name
 	if err := os.WriteFile(manifest, readFile(t, r.path("krew.yaml")), 0o644); err != nil {
 		t.Fatal(err)
