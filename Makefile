@@ -26,10 +26,7 @@ demo-providers: cluster-ready setup-test ## A zone on a BIND, a Knot and a CoreD
 	$(ON_CLUSTER) test/demo/providers
 
 .PHONY: demo-sources
-demo-sources: cluster-ready external-dns ## A Service and an Ingress become names by external-dns, the endpoint of a Cluster API cluster becomes live, and its gate turns True
-ifeq ($(CLUSTER_EXTERNAL),)
-	@$(CLUSTER) images external-dns
-endif
+demo-sources: cluster-ready external-dns-image ## A Service and an Ingress become names by external-dns, the endpoint of a Cluster API cluster becomes live, and its gate turns True
 	$(ON_CLUSTER) test/demo/sources
 
 .PHONY: demo-down
@@ -75,7 +72,7 @@ PLAIN   := prepare verify lint
 # As plain, of make test-all.
 LONG_PLAIN := fuzz
 TESTS   := unit unit-release cluster-test coredns page chart-render isolated serial
-LONG    := zone-files random migrations demos guides ui monitoring chart-kinds chart-release release faults
+LONG    := zone-files random migrations demos demo-sources guides ui monitoring chart-kinds chart-release release faults
 
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
@@ -102,7 +99,7 @@ gate-stages:
 	@$(MAKE) --no-print-directory stage-test-serial
 
 .PHONY: test-all
-test-all: test krew ## The gate, and everything that takes longer: 10,000 zone files, random changes, 1,000 faults, demos, guides, page, monitoring, chart, release, fuzzing
+test-all: test krew external-dns-image ## The gate, and everything that takes longer: 10,000 zone files, random changes, 1,000 faults, demos, guides, page, monitoring, chart, release, fuzzing
 	@test/setup/install release
 	@$(ON_CLUSTER) $(GATE) build $(LONG)
 	@status=0; for stage in $(LONG); do $(ON_CLUSTER) $(GATE) run $$stage || status=1; done; \
@@ -198,6 +195,12 @@ EXTERNAL_DNS_VERSION := v0.21.0
 external-dns: ## Build external-dns in two versions, ahead of the tests that run it
 	GOBIN=$(abspath $(OUTPUT))/external-dns go install $(LINK) sigs.k8s.io/external-dns@$(EXTERNAL_DNS_VERSION)
 	go -C test/externaldns build $(LINK) -o $(abspath $(OUTPUT))/external-dns/external-dns-0.22 sigs.k8s.io/external-dns
+
+.PHONY: external-dns-image
+external-dns-image: external-dns
+ifeq ($(CLUSTER_EXTERNAL),)
+	@$(CLUSTER) images external-dns
+endif
 
 cluster-api: ## Build Cluster API's core controller, ahead of the test that runs it
 	go -C test/clusterapi build $(LINK) -o $(abspath $(OUTPUT))/cluster-api/core sigs.k8s.io/cluster-api/core

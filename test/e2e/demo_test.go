@@ -19,30 +19,17 @@ import (
 func TestMainJobDemo(t *testing.T) {
 	kube.Isolated(t, "quickstart")
 	kube.Config(t)
-	root := kube.Root(t)
 	t.Cleanup(func() {
 		kube.Kubectl(t, "", "delete", "namespace", "quickstart", "--ignore-not-found", "--timeout=120s")
 	})
-	began := time.Now()
-	cmd := exec.Command(filepath.Join(root, "test/demo/run"))
-	cmd.Env = append(os.Environ(), "OVERLAY="+kube.Overlay)
-	out, err := cmd.CombinedOutput()
-	t.Logf("the demo took %s and printed:\n%s", time.Since(began).Round(time.Second), out)
-	if err != nil {
-		t.Fatalf("the demo failed: %v", err)
-	}
-	text := string(out)
-	for what, pattern := range map[string]string{
+	text := runDemo(t, "run", kube.Overlay)
+	requireShown(t, text, map[string]string{
 		"a row for each of the eight records, served by all three servers": `(?s)(arecord\.www|aaaarecord\.www|cnamerecord\.blog|mxrecord\.mail|txtrecord\.spf|nsrecord\.lab|srvrecord\.sip|caarecord\.issuer)\s.*InSync\s+3/3`,
 		"the zone's row":      `dnszone\.example-com\s.*InSync`,
 		"the answer of a pod": `(?s)dns-secondary-1-0 www\.example\.com A.*192\.0\.2\.10\n192\.0\.2\.11\n`,
 		"the missing server":  `dns-secondary-1-0\s+Secondary\s+Unreachable`,
 		"the row's return":    `(?s)regains InSync.*arecord\.www\s+\S+\s+InSync\s+3/3`,
-	} {
-		if !regexp.MustCompile(pattern).MatchString(text) {
-			t.Errorf("the demo did not show %s (%s)", what, pattern)
-		}
-	}
+	})
 	for _, row := range []string{"arecord.www", "aaaarecord.www", "cnamerecord.blog", "mxrecord.mail", "txtrecord.spf", "nsrecord.lab", "srvrecord.sip", "caarecord.issuer"} {
 		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(row) + `\s+example\.com\s+InSync\s+3/3`).MatchString(text) {
 			t.Errorf("the demo's table has no row of %s in sync on 3/3 servers", row)
@@ -80,15 +67,7 @@ func TestProvidersDemo(t *testing.T) {
 	t.Cleanup(func() {
 		kube.Kubectl(t, "", "delete", "namespace", "existing-servers", "--ignore-not-found", "--timeout=120s")
 	})
-	began := time.Now()
-	cmd := exec.Command(filepath.Join(kube.Root(t), "test/demo/providers"))
-	cmd.Env = append(os.Environ(), "OVERLAY="+kube.Overlay)
-	out, err := cmd.CombinedOutput()
-	t.Logf("the demo took %s and printed:\n%s", time.Since(began).Round(time.Second), out)
-	if err != nil {
-		t.Fatalf("the demo failed: %v", err)
-	}
-	for what, pattern := range map[string]string{
+	requireShown(t, runDemo(t, "providers", kube.Overlay), map[string]string{
 		"an import that compares equal":      `differences: 0`,
 		"a zone that stays as it was":        `nothing has changed on BIND: .* 2026112201 `,
 		"providers that are ready":           `(?s)dnsprovider\S*/bind condition met\n.*dnsprovider\S*/etcd condition met\n.*dnsprovider\S*/knot condition met`,
@@ -96,8 +75,49 @@ func TestProvidersDemo(t *testing.T) {
 		"who is missing, and that others go": `(?m)^bind\s+InSync.*\nknot\s+Unreachable`,
 		"what was put right":                 `(?s)it is seen, and put right.*www\.corp\.example A\n192\.0\.2\.30\n`,
 		"a zone that outlives its namespace": `(?s)the namespace ends here.*namespace "existing-servers" deleted.*www\.corp\.example A\n192\.0\.2\.30\n`,
-	} {
-		if !regexp.MustCompile(pattern).Match(out) {
+	})
+}
+
+// The third demo: names of a Service, an Ingress and a Cluster. It installs another overlay, with external-dns.
+func TestSourcesDemo(t *testing.T) {
+	kube.Disruptive(t, nil)
+	const overlay = "manifests/overlays/sources"
+	t.Cleanup(func() {
+		kube.Kubectl(t, "", "delete", "namespace", "sources", "--ignore-not-found", "--timeout=120s")
+		kube.Kubectl(t, "", "delete", "-n", "lockstep-system", "deployment/lockstep-external-dns")
+		kube.Reinstall(t)
+	})
+	requireShown(t, runDemo(t, "sources", overlay), map[string]string{
+		"the answers": `(?m)^192\.0\.2\.80
+lb\.example\.net\.$`,
+		"rows of both in sync":                `(?s)dnsendpoint\.external-dns\.ingress\.shop\s+sources\.example\s+InSync\s+3/3.*dnsendpoint\.external-dns\.service\.web\s+sources\.example\s+InSync\s+3/3`,
+		"why a name is not served":            `(?m)^RecordNotServed\s.*www\.elsewhere\.example`,
+		"a gate that waits":                   `(?m)^EndpointPropagated\s+(False|Unknown)\s+WaitingForEndpoint\s`,
+		"a gate that opens":                   `(?m)^EndpointPropagated\s+True\s`,
+		"the address of Cluster's API server": `(?m)^192\.0\.2\.10$`,
+		"names that go with their objects":    `none of the three names is served any more`,
+	})
+}
+
+// runDemo runs one of test/demo, which fails by itself when a step fails, and returns what it printed.
+func runDemo(t *testing.T, name, overlay string) string {
+	t.Helper()
+	began := time.Now()
+	cmd := exec.Command(filepath.Join(kube.Root(t), "test/demo", name))
+	cmd.Env = append(os.Environ(), "OVERLAY="+overlay)
+	out, err := cmd.CombinedOutput()
+	t.Logf("the demo took %s and printed:\n%s", time.Since(began).Round(time.Second), out)
+	if err != nil {
+		t.Fatalf("the demo failed: %v", err)
+	}
+	return string(out)
+}
+
+// requireShown holds the output of a demo against what it promises.
+func requireShown(t *testing.T, text string, promises map[string]string) {
+	t.Helper()
+	for what, pattern := range promises {
+		if !regexp.MustCompile(pattern).MatchString(text) {
 			t.Errorf("the demo did not show %s (%s)", what, pattern)
 		}
 	}

@@ -80,6 +80,7 @@ var stages = []stage{
 	{name: "random", lane: laneAll, cluster: serial, packages: []string{"./test/integration"}, only: random},
 	{name: "migrations", lane: laneAll, cluster: serial, packages: []string{"./test/integration"}, only: migrations},
 	{name: "demos", lane: laneAll, cluster: isolated, packages: []string{"./test/e2e"}, only: demos},
+	{name: "demo-sources", lane: laneAll, cluster: serial, packages: []string{"./test/e2e"}},
 	{name: "faults", lane: laneAll, cluster: serial, packages: []string{"./test/fault"}, only: []string{"TestFaults"}, once: true,
 		flags: []string{"-faults=1000", "-test.timeout=12h"}},
 	{name: "guides", lane: laneAll, cluster: isolated, flags: []string{"-test.parallel=4"}, packages: []string{"./test/guides"}},
