@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // errTestsFailed is the error of a stage whose failures gotestsum has printed.
@@ -25,6 +27,11 @@ func (s *stage) runTests(ctx context.Context, selected, folder string) error {
 		if err := requireCluster(ctx); err != nil {
 			return err
 		}
+		release, err := claimCluster(os.Getenv("KUBECONFIG"))
+		if err != nil {
+			return err
+		}
+		defer release()
 	}
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return err
@@ -97,4 +104,18 @@ func absolute(path string) string {
 		panic(err) // the present folder is gone
 	}
 	return abs
+}
+
+// claimCluster claims the cluster of a kubeconfig for one stage, until release is called or the process ends. Each stage installs Lockstep,
+// which takes away what a test of another one has configured.
+func claimCluster(kubeconfig string) (release func(), err error) {
+	f, err := os.Open(filepath.SplitList(kubeconfig)[0])
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("other tests run on the cluster of %s: wait until they have ended (%w)", kubeconfig, err)
+	}
+	return func() { _ = f.Close() }, nil
 }

@@ -86,3 +86,24 @@ func TestRaceIsFinal(t *testing.T) {
 		t.Errorf("the test ran %d times: %+v", len(it.Runs), it.Runs)
 	}
 }
+
+// Two stages never run on one cluster at the same time.
+func TestClaimCluster(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	release, err := claimCluster(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claimCluster(kubeconfig); err == nil || !strings.Contains(err.Error(), "wait until they have ended") {
+		t.Errorf("a second stage gets %v", err)
+	}
+	release()
+	release, err = claimCluster(kubeconfig)
+	if err != nil {
+		t.Fatalf("after the first stage: %v", err)
+	}
+	release()
+}
