@@ -45,7 +45,17 @@ var synced = metrics.NewGaugeVec(&metrics.GaugeOpts{
 	Name: "lockstep_cache_synced", Help: "1 if the informer cache of a type follows the Kubernetes API, 0 while it cannot.", StabilityLevel: metrics.ALPHA,
 }, []string{"type"})
 
-func init() { component.DeclareMetrics(unreadable, synced) }
+// watches counts the watches of each type that have begun. More than a few in an hour mean that they break off.
+var watches = metrics.NewCounterVec(&metrics.CounterOpts{
+	Name: "lockstep_cache_watches_total", Help: "Watches that the informer cache of a type has begun.", StabilityLevel: metrics.ALPHA,
+}, []string{"type"})
+
+// lastEvent is when the cache of each type heard of the Kubernetes API last. A watch without changes has a bookmark about every minute.
+var lastEvent = metrics.NewGaugeVec(&metrics.GaugeOpts{
+	Name: "lockstep_cache_last_event_timestamp_seconds", Help: "When the informer cache of a type last got a list, an event or a bookmark, in seconds since 1970.", StabilityLevel: metrics.ALPHA,
+}, []string{"type"})
+
+func init() { component.DeclareMetrics(unreadable, synced, watches, lastEvent) }
 
 // Monitor knows which caches fail. It is safe for concurrent use.
 type Monitor struct {
@@ -53,6 +63,8 @@ type Monitor struct {
 
 	mu      sync.Mutex
 	failing map[string]failure
+	// following has the caches whose last log line says that they follow; false for those whose last one says that they do not.
+	following map[string]bool
 	// away is when a request was last not answered at all.
 	away time.Time
 }
@@ -64,7 +76,7 @@ type failure struct {
 
 // NewMonitor returns a Monitor without caches.
 func NewMonitor() *Monitor {
-	return &Monitor{now: time.Now, failing: map[string]failure{}}
+	return &Monitor{now: time.Now, failing: map[string]failure{}, following: map[string]bool{}}
 }
 
 // NewInformer is a cache.Options.NewInformer of controller-runtime.
@@ -116,6 +128,7 @@ func (m *Monitor) Failing(tolerance time.Duration) error {
 func (m *Monitor) report(name string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.log(name, err)
 	if err == nil {
 		delete(m.failing, name)
 		synced.WithLabelValues(name).Set(1)
@@ -131,6 +144,20 @@ func (m *Monitor) report(name string, err error) {
 	}
 	f.err = err
 	m.failing[name] = f
+}
+
+// log says once that a cache follows, and once that it does not. A watch that ended by itself is followed by another one.
+func (m *Monitor) log(name string, err error) {
+	follows, said := m.following[name]
+	switch {
+	case err == nil && !follows:
+		klog.InfoS("cache follows the Kubernetes API", "type", name)
+	case err != nil && !errors.Is(err, errEnded) && (follows || !said):
+		klog.InfoS("cache does not follow the Kubernetes API", "type", name, "err", err)
+	default:
+		return
+	}
+	m.following[name] = err == nil
 }
 
 // wasAway reports whether kube-apiserver did not answer a short while ago.
@@ -190,6 +217,7 @@ func (w *monitored) ListWithContext(ctx context.Context, o metav1.ListOptions) (
 	if err != nil {
 		return nil, err
 	}
+	w.noteHeard()
 	w.noteGiven(list)
 	return list, meta.EachListItem(list, func(o runtime.Object) error {
 		w.inspect(ctx, o)
@@ -225,6 +253,7 @@ var errEnded = errors.New("the watch has ended")
 
 // follow passes on some events and then those of a watch, and reports what they say about it, and its end unless the informer has ended it.
 func (w *monitored) follow(ctx context.Context, from watch.Interface, first []watch.Event) watch.Interface {
+	watches.WithLabelValues(w.name).Inc()
 	events := make(chan watch.Event)
 	to := watch.NewProxyWatcher(events)
 	began := time.Now()
@@ -288,8 +317,14 @@ func (w *monitored) noteGiven(o runtime.Object) {
 	}
 }
 
+// noteHeard notes that kube-apiserver has said something of the kind.
+func (w *monitored) noteHeard() { lastEvent.WithLabelValues(w.name).Set(float64(w.now().Unix())) }
+
 // accept reports whether the informer is to have an event of its watch.
 func (w *monitored) accept(ctx context.Context, e watch.Event) bool {
+	if e.Type != watch.Error {
+		w.noteHeard()
+	}
 	switch e.Type {
 	case watch.Error:
 		err := apierrors.FromObject(e.Object)

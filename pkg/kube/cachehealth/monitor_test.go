@@ -90,6 +90,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 
 // An object that cannot be decoded costs no other object its place in the cache, in a list as in a watch, and is counted.
 func TestUnreadableObjectIsOneObject(t *testing.T) {
+	began := time.Now()
 	events := make(chan string)
 	m := NewMonitor()
 	counted := func() float64 {
@@ -109,6 +110,12 @@ func TestUnreadableObjectIsOneObject(t *testing.T) {
 	events <- `{"type": "ADDED", "object": ` + strings.ReplaceAll(later.Replace(poisonedInstance), "\n", " ") + `}`
 	events <- `{"type": "ADDED", "object": ` + strings.ReplaceAll(strings.Replace(goodInstance, `"good"`, `"good-later"`, 1), "\n", " ") + `}`
 	eventually(t, "the watch goes on", func() bool { return len(informer.GetStore().List()) == 4 })
+	if n, err := testutil.GetCounterMetricValue(watches.WithLabelValues("Bind9Instance")); n == 0 || err != nil {
+		t.Errorf("%v watches are counted (%v)", n, err)
+	}
+	if at, err := testutil.GetGaugeMetricValue(lastEvent.WithLabelValues("Bind9Instance")); at < float64(began.Unix()) || err != nil {
+		t.Errorf("the last event is of %v (%v), before the test", at, err)
+	}
 	if got := counted() - before; got != 2 {
 		t.Errorf("%v unreadable versions counted, want 2", got)
 	}
