@@ -85,7 +85,7 @@ func (r *reconciler) endpointsOf(ctx context.Context, p *v1beta1.DNSProvider) []
 	problem := ""
 	switch {
 	case apierrors.IsForbidden(err):
-		problem = fmt.Sprintf("the endpoints of Service %s may not be read: the fleet manager grants that in namespaces that are enrolled; an administrator enrolls this one", service.Name)
+		problem = fmt.Sprintf("the endpoints of Service %s may not be read yet: the fleet manager grants that within seconds, unless namespace %s has to be enrolled by an administrator first (docs/install.md)", service.Name, p.Namespace)
 	case err != nil:
 		problem = fmt.Sprintf("the endpoints of Service %s cannot be read: %v", service.Name, err)
 	case len(addresses) == 0:
