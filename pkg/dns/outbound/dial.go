@@ -8,8 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/lockstep-dns/lockstep/pkg/dns/deadpeer"
 )
 
 // connectTimeout is how long a TCP connection may take.
@@ -45,7 +43,7 @@ func (a *Account) Dial(ctx context.Context, network, address string) (net.Conn, 
 	}
 	dialer := &net.Dialer{}
 	if network == "tcp" {
-		dialer = deadpeer.NewDialer(connectTimeout)
+		dialer = newDialer(connectTimeout)
 	}
 	if a == nil {
 		return dialer.DialContext(ctx, network, address)

@@ -1,5 +1,6 @@
 // Package intern has the objects of an informer cache share what many of them have in common: labels, annotations, finalizers,
-// conditions and references. Decoded from JSON, each has its own copy of all that, which is more than half of what a record takes.
+// conditions and references. Decoded from JSON, each has its own copy, which is two thirds of what a record takes: 1,890 bytes
+// alone, 654 shared (go test -run xxx -bench Records ./pkg/kube/intern).
 package intern
 
 import (
