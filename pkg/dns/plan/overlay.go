@@ -65,12 +65,12 @@ func (o Overlay) overlayOf(top, bottom iter.Seq[rrset.RRset]) iter.Seq[rrset.RRs
 	}
 }
 
-// showsBottom reports whether an RRset of Bottom that Top lacks is part of the overlay.
+// showsBottom decides whether an RRset of Bottom that Top lacks is part of the overlay.
 func (o Overlay) showsBottom(key rrset.Key) bool {
 	return !rrset.IsServerMaintained(key.Type) && !o.Hide(key)
 }
 
-// isBlocked reports whether an RRset of Top cannot coexist with what remains of Bottom.
+// isBlocked means that an RRset of Top cannot coexist with what remains of Bottom.
 func (o Overlay) isBlocked(key rrset.Key) bool {
 	if !o.bottomLacks(key) {
 		return false
@@ -84,7 +84,6 @@ func (o Overlay) isBlocked(key rrset.Key) bool {
 	return false
 }
 
-// bottomLacks reports whether Top has an RRset and Bottom has not.
 func (o Overlay) bottomLacks(key rrset.Key) bool {
 	_, wanted := o.Top.Get(key)
 	_, there := o.Bottom.Get(key)

@@ -100,8 +100,8 @@ func parseGeneric(h dns.RR_Header, rdata, origin string) (dns.RR, error) {
 	return rr, err
 }
 
-// genericText returns rdata as miekg/dns prints it. miekg/dns adds the elements of a list to the text one by one, which takes
-// seconds for a record of 64 KiB: genericText prints the record without its list, and then the list.
+// genericText prints rdata as miekg/dns does. miekg/dns adds the elements of a list to the text one by one, which takes seconds for a
+// record of 64 KiB: here the record is printed without its list, and then the list.
 func genericText(rr dns.RR) string {
 	if hasFoldedNames(rr) {
 		rr = dns.Copy(rr)

@@ -83,7 +83,7 @@ func (c caaRdata) String() string {
 	return string(appendQuoted(out, c.value))
 }
 
-// CAA returns canonical CAA rdata (RFC 8659 section 4.1). The value holds raw bytes, not escaped in any way.
+// CAA makes canonical CAA rdata (RFC 8659 section 4.1). The value holds raw bytes, not escaped in any way.
 func CAA(flags uint8, tag, value string) (string, error) {
 	c := caaRdata{flags, strings.ToLower(tag), value}
 	if err := c.check(); err != nil {

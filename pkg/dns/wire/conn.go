@@ -92,7 +92,7 @@ func (c *Conn) ExchangePrepared(ctx context.Context, p *Prepared) (*dns.Msg, err
 	return reply, nil
 }
 
-// IsCrowded reports whether the connection is better closed than kept (outbound.IsCrowded). No exchange may be under way.
+// IsCrowded means that the connection is better closed than kept (outbound.IsCrowded). No exchange may be under way.
 func (c *Conn) IsCrowded() bool { return c.nc != nil && outbound.IsCrowded(c.nc) }
 
 // Close ends the connection. An exchange under way fails.
@@ -123,7 +123,7 @@ func (c *Conn) exchange(ctx context.Context, req *request) (*dns.Msg, error) {
 	return reply, err
 }
 
-// sendAndReceive returns a nil message if the connection cannot be used any more.
+// sendAndReceive yields a nil message if the connection cannot be used any more.
 func (c *Conn) sendAndReceive(ctx context.Context, req *request) (*dns.Msg, error) {
 	if err := c.ensureConnected(ctx); err != nil {
 		return nil, err
