@@ -49,7 +49,7 @@ type FleetOptions struct {
 // GuardFunc runs a process of Lockstep in a namespace until it ends. The configuration is the process's own.
 type GuardFunc func(ctx context.Context, config *rest.Config, namespace string, log logr.Logger, run func(context.Context) error) error
 
-// NewFleetOptions returns the defaults, with a guard that may be nil.
+// NewFleetOptions has the defaults, with a guard that may be nil.
 func NewFleetOptions(guard GuardFunc) *FleetOptions {
 	return &FleetOptions{
 		Guard:             guard,
@@ -155,7 +155,7 @@ func (o *FleetOptions) setup(mgr ctrl.Manager) error {
 // trimZone drops what the fleet manager does not read of a zone: the status lists up to a thousand records.
 func trimZone(zone *v1beta1.DNSZone) { zone.Status.Records, zone.Status.ForeignRRsets = nil, nil }
 
-// caBundleTargets returns the objects that hold the authority by which kube-apiserver verifies the other two servers.
+// caBundleTargets hold the authority by which kube-apiserver verifies the other two servers.
 func (o *FleetOptions) caBundleTargets() []certs.Target {
 	if !o.InjectCABundle {
 		return nil

@@ -51,7 +51,7 @@ type Extension interface {
 	Setup(ctrl.Manager) error
 }
 
-// NewOptions returns the defaults, with these extensions.
+// NewOptions has the defaults, with these extensions.
 func NewOptions(extensions ...Extension) *Options {
 	return &Options{Extensions: extensions, Process: newProcess("lockstep-controller"), ZoneTimeout: status.ZoneTimeout, Limits: observe.DefaultLimits(), QuestionRate: 1000}
 }
@@ -135,7 +135,7 @@ func zoneKinds() []client.Object {
 	return kinds
 }
 
-// followCertificate returns the certificate with which the controller connects to sidecars. It is not ready without one.
+// followCertificate provides the certificate with which the controller connects to sidecars. The manager is not ready without one.
 func (o *Options) followCertificate(mgr ctrl.Manager, config *rest.Config) (*certs.Follower, error) {
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {

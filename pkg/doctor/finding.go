@@ -56,7 +56,7 @@ func unread(request string, err error) Finding {
 // Report is all findings, in the order of the checks.
 type Report []Finding
 
-// Count returns how many findings have a level.
+// Count counts the findings of a level.
 func (r Report) Count(level Level) (n int) {
 	for _, f := range r {
 		if f.Level == level {
@@ -66,10 +66,10 @@ func (r Report) Count(level Level) (n int) {
 	return n
 }
 
-// Healthy reports whether there is neither a warning nor a failure.
+// Healthy means that there is neither a warning nor a failure.
 func (r Report) Healthy() bool { return r.Count(Warning)+r.Count(Failure) == 0 }
 
-// Blind reports whether nothing of Lockstep could be read, but at most what kube-apiserver says of itself.
+// Blind means that nothing of Lockstep could be read, but at most what kube-apiserver says of itself.
 func (r Report) Blind() bool {
 	for _, f := range r {
 		if f.Level != Skipped && (f.Group != groupInstallation || f.Check != checkKubernetes && f.Check != checkClocks) {
@@ -99,7 +99,7 @@ func joinSome(texts []string, separator string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(texts[:maxNamed], separator), len(texts)-maxNamed)
 }
 
-// countOf returns a number with its noun: "1 zone", "2 zones".
+// countOf is a number with its noun: "1 zone", "2 zones".
 func countOf(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -23,12 +23,12 @@ type statusClient struct {
 	namespace string
 }
 
-// kubeconfig returns what kubeconfig and flags say; it reads them when it is asked.
+// kubeconfig merges kubeconfig and flags; files are read when it is asked.
 func (o *commandOptions) kubeconfig() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(o.loading, &o.overrides)
 }
 
-// newClient returns a client from kubeconfig and flags; nothing is asked yet.
+// newClient makes a client from kubeconfig and flags; nothing is asked yet.
 func (o *commandOptions) newClient() (*statusClient, error) {
 	deferred := o.kubeconfig()
 	config, err := deferred.ClientConfig()

@@ -26,14 +26,14 @@ type objectMetadata struct {
 	spec json.RawMessage
 }
 
-// changesData reports whether an update may change what is in DNS: it changes the specification or the labels of an object that is not
-// being deleted.
+// changesData means that an update may change what is in DNS: it changes the specification or the labels of an object that is not being
+// deleted.
 func (m *objectMetadata) changesData(after *objectMetadata) bool {
 	return !isDeleting(m, after) && (!bytes.Equal(m.spec, after.spec) || !maps.Equal(m.Labels, after.Labels))
 }
 
-// isDeleting reports whether an object is being deleted. An update may lack the timestamp that the stored object has: kube-apiserver
-// restores it after mutating webhooks (rest.BeforeUpdate), and refuses an update that adds one.
+// isDeleting looks at both: an update may lack the deletion timestamp of the stored object, since kube-apiserver restores it after
+// mutating webhooks (rest.BeforeUpdate), and refuses an update that adds one.
 func isDeleting(before, after *objectMetadata) bool {
 	return before.DeletionTimestamp != nil || after.DeletionTimestamp != nil
 }

@@ -62,7 +62,7 @@ type failure struct {
 	err   error
 }
 
-// NewMonitor returns a Monitor without caches.
+// NewMonitor begins without caches.
 func NewMonitor() *Monitor {
 	return &Monitor{now: time.Now, failing: map[string]failure{}}
 }
@@ -75,7 +75,7 @@ func (m *Monitor) NewInformer(from cache.ListerWatcher, example runtime.Object, 
 	return informer
 }
 
-// Watch returns a ListerWatcher that passes on another one and reports its failures. example is an object of its kind.
+// Watch passes a ListerWatcher on and records its failures. example is an object of its kind.
 func (m *Monitor) Watch(example runtime.Object, from cache.ListerWatcher) cache.ListerWatcher {
 	return m.watch(example, from)
 }
@@ -88,7 +88,7 @@ func (m *Monitor) watch(example runtime.Object, from cache.ListerWatcher) *monit
 	return &monitored{Monitor: m, name: name, example: example, from: cache.ToListerWatcherWithContext(from), unsupported: watchlist.DoesClientNotSupportWatchListSemantics(from)}
 }
 
-// typeOf returns the name of an object's Go type without its package.
+// typeOf is the name of an object's Go type without its package.
 func typeOf(o runtime.Object) string {
 	name := fmt.Sprintf("%T", o)
 	return name[strings.LastIndexByte(name, '.')+1:]
@@ -97,7 +97,7 @@ func typeOf(o runtime.Object) string {
 // Check is a readiness check: it fails while a cache has been failing for too long.
 func (m *Monitor) Check(*http.Request) error { return m.Failing(tolerance) }
 
-// Failing returns an error while a cache has been failing for so long, or longer: it may hold what is no longer so.
+// Failing is an error while a cache has been failing for so long, or longer: it may hold what is no longer so.
 func (m *Monitor) Failing(tolerance time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,7 +133,7 @@ func (m *Monitor) report(name string, err error) {
 	m.failing[name] = f
 }
 
-// wasAway reports whether kube-apiserver did not answer a short while ago.
+// wasAway means that kube-apiserver did not answer a short while ago.
 func (m *Monitor) wasAway() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -288,7 +288,7 @@ func (w *monitored) noteGiven(o runtime.Object) {
 	}
 }
 
-// accept reports whether the informer is to have an event of its watch.
+// accept decides whether the informer is to have an event of its watch.
 func (w *monitored) accept(ctx context.Context, e watch.Event) bool {
 	switch e.Type {
 	case watch.Error:
@@ -305,7 +305,7 @@ func (w *monitored) accept(ctx context.Context, e watch.Event) bool {
 	return true
 }
 
-// reportOutcome reports what a request led to. One that the informer ended, or whose start is too old, is no failure.
+// reportOutcome records how a request ended. A request that the informer ended, or whose start is too old, is no failure.
 func (w *monitored) reportOutcome(ctx context.Context, err error) {
 	if ctx.Err() != nil || isExpired(err) {
 		return

@@ -199,7 +199,7 @@ func shareByText[V any](text []byte, known *values[string, V], value V) V {
 	return share(known, string(text), value)
 }
 
-// share returns the value that is known by a key, which is this one if there is none.
+// share is the value that is known by a key; an unknown one is added.
 func share[K comparable, V any](known *values[K, V], key K, value V) V {
 	if same, ok := (*known)[key]; ok {
 		return same

@@ -61,7 +61,7 @@ const Finalizer = GroupName + "/finalizer"
 // it any more: records on their zone, zones on their servers. On a cluster-scoped cluster it is any zone.
 const DependentsFinalizer = GroupName + "/dependents"
 
-// IsGoing reports whether an object is being deleted and nothing waits for what depends on it: until then it works as always.
+// IsGoing means that an object is being deleted and nothing waits for what depends on it: until then it works as always.
 func IsGoing(o metav1.Object) bool {
 	return o.GetDeletionTimestamp() != nil && !slices.Contains(o.GetFinalizers(), DependentsFinalizer)
 }
@@ -82,7 +82,7 @@ const (
 	DefaultBindcarPort int32 = 8080
 )
 
-// FinalizersOfBindy returns the finalizers on an object that the operator Bindy has put there, for example
+// FinalizersOfBindy lists the finalizers on an object that the operator Bindy has put there, for example
 // bindy.firestoned.io/arecord-finalizer. Nobody but Bindy, or a person, removes them.
 func FinalizersOfBindy(o metav1.Object) (all []string) {
 	for _, name := range o.GetFinalizers() {
