@@ -53,8 +53,8 @@ func (l *List) CacheEncode(_ runtime.Identifier, encode func(runtime.Object, io.
 	return nil
 }
 
-// encodeAhead returns the text of the list after its head in pieces, each until the next one is received: while one is
-// written, which is mostly to compress it, the next one is made. It ends early with done.
+// encodeAhead makes the text of the list after its head in pieces, each good until the next one is received: while one is written, which
+// is mostly to compress it, the next one is made. It ends early with done.
 func (l *List) encodeAhead(head []byte, done <-chan struct{}) <-chan []byte {
 	pieces := make(chan []byte)
 	go func() {

@@ -85,7 +85,7 @@ type joiningInterest struct {
 	followed bool
 }
 
-// newTracker returns one that does nothing until run.
+// newTracker does nothing until run.
 func newTracker(ctx context.Context, r *Refresher, namespace string) *tracker {
 	ctx, cancel := context.WithCancel(ctx)
 	return &tracker{
@@ -194,8 +194,8 @@ func (t *tracker) handleDone() {
 	}
 }
 
-// takeNews returns what there is to look at, and the objects that watches name; all is true when they want all of the
-// namespace. Everything is of one moment: an interest counts as followed when what it brought with it is among the news.
+// takeNews takes what there is to look at, and the objects that watches name; all is true when they want all of the namespace. Everything
+// is of one moment: an interest counts as followed when what it brought with it is among the news.
 func (t *tracker) takeNews() (n news, named map[desired.Key]bool, all bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -262,7 +262,7 @@ func (t *tracker) isObjectUpToDate(key desired.Key) bool {
 	return o != nil && o.published || !t.refresher.informers.Exists(key)
 }
 
-// isAnswered reports whether every server has answered for each of its zones once, or was waited for long enough.
+// isAnswered means that every server has answered for each of its zones once, or was waited for long enough.
 func (t *tracker) isAnswered() bool {
 	for _, w := range t.zones {
 		if !w.isAnswered() {
@@ -272,7 +272,7 @@ func (t *tracker) isAnswered() bool {
 	return true
 }
 
-// isUpToDate reports whether the present verdict of everything in the namespace has been published.
+// isUpToDate means that the present verdict of everything in the namespace has been published.
 func (t *tracker) isUpToDate() bool {
 	if len(t.dirty) > 0 || !t.isAnswered() {
 		return false

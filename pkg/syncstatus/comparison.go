@@ -55,7 +55,7 @@ func (c *rrsetCounts) addSigned(o rrsetCounts, sign int) {
 	c.apex += sign * o.apex
 }
 
-// compareFully returns a comparison made from scratch.
+// compareFully compares from scratch.
 func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers, shared bool) *serverComparison {
 	c := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: answers, shared: shared}
 	for have := range m.All() {
@@ -91,7 +91,7 @@ func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers, shar
 	return c
 }
 
-// updated returns the comparison for a newer declaration and newer content.
+// updated makes the comparison of a newer declaration and newer content.
 func (c *serverComparison) updated(d *DesiredState, m *observe.Mirror) *serverComparison {
 	n := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: c.answers, shared: c.shared, rrsetCounts: c.rrsetCounts, cuts: c.cuts}
 	e := c.off.Edit()
@@ -168,14 +168,14 @@ func (c *serverComparison) compareName(name string) (rrsetCounts, []rrset.Key) {
 	return here.rrsetCounts, off
 }
 
-// isForeign reports whether an RRset on the server is neither declared nor pending removal.
+// isForeign means that an RRset on the server is neither declared nor pending removal.
 func (c *serverComparison) isForeign(k rrset.Key) bool {
 	_, wanted := c.desired.Get(k)
 	_, waits := c.pending.Get(k)
 	return !wanted && !waits && !rrset.IsServerMaintained(k.Type) && !c.isApex(k)
 }
 
-// isApex reports whether an RRset is not the zone object's on this server.
+// isApex means that an RRset is not the zone object's on this server.
 func (c *serverComparison) isApex(k rrset.Key) bool { return c.shared && c.desired.IsApexData(k) }
 
 // changedApex yields the names at which objects declare what the zone object alone declared before, or the other way round, if that
@@ -197,7 +197,7 @@ func (c *serverComparison) changedApex(old *serverComparison) iter.Seq[string] {
 	}
 }
 
-// isOutOfSync reports whether the server's RRset differs from the declared one, or is not what the server answers.
+// isOutOfSync means that the server's RRset differs from the declared one, or is not what the server answers.
 func (c *serverComparison) isOutOfSync(k rrset.Key) bool {
 	want, wanted := c.desired.Get(k)
 	if !wanted && rrset.IsServerMaintained(k.Type) || c.isApex(k) {
@@ -261,7 +261,7 @@ type serverID struct {
 	peer observe.Peer
 }
 
-// compareServers returns the comparison of each server; nil for one without a mirror.
+// compareServers compares each server; nil for one without a mirror.
 func (c *comparisonCache) compareServers(d *DesiredState, servers []serverAnswer) []*serverComparison {
 	all := make([]*serverComparison, len(servers))
 	next := make(map[serverID]*serverComparison, len(servers))
@@ -300,7 +300,7 @@ func samePending(a, b pending) bool {
 	return true
 }
 
-// countOutOfSync returns the number of RRsets that are out of sync on any of the servers.
+// countOutOfSync counts the RRsets that are out of sync on any of the servers.
 func (c *comparisonCache) countOutOfSync(all []*serverComparison) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -161,30 +161,30 @@ func (c *Cache) updateRoles(o *objectEntry, changed bool) []Affected {
 	return append(affected, c.updateDelegation(o)...)
 }
 
-// selectsSame reports whether a change of a zone leaves every object its role.
+// selectsSame means that a change of a zone leaves every object its role.
 func selectsSame(a, b *v1beta1.DNSZone) bool {
 	return a.Spec.ZoneName == b.Spec.ZoneName && a.CreationTimestamp.Equal(&b.CreationTimestamp) &&
 		a.Annotations[v1beta1.AllowEndpointNamespacesAnnotation] == b.Annotations[v1beta1.AllowEndpointNamespacesAnnotation] &&
 		equality.Semantic.DeepEqual(a.Spec.RecordsFrom, b.Spec.RecordsFrom)
 }
 
-// sameForPass reports whether a change of an object leaves a pass over its zone nothing to do. What its status says does
-// not matter to a pass; where the status says its data is, matters to its roles.
+// sameForPass means that a change of an object leaves a pass over its zone nothing to do. What its status says does not matter to a pass;
+// where the status says its data is, matters to its roles.
 func sameForPass(a, b source.Object) bool {
 	return a.GetUID() == b.GetUID() && a.GetGeneration() == b.GetGeneration() && hasFinalizer(a) == hasFinalizer(b) &&
 		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil) &&
 		maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
 }
 
-// isStatusReplaced reports whether somebody else has replaced the status of a DNSEndpoint. external-dns does, by a PUT of its own idea of
-// the status, which has no conditions and no zones. We never take a condition away.
+// isStatusReplaced means that somebody else has replaced the status of a DNSEndpoint. external-dns does, by a PUT of its own idea of the
+// status, which has no conditions and no zones. We never take a condition away.
 func isStatusReplaced(before, after source.Object) bool {
 	a, ok := before.(*v1alpha1.DNSEndpoint)
 	b, also := after.(*v1alpha1.DNSEndpoint)
 	return ok && also && a.UID == b.UID && len(a.Status.Conditions) > 0 && len(b.Status.Conditions) == 0
 }
 
-// keepStatus returns a DNSEndpoint with the status that it had before: it still names the zones that hold data of it. The next status that is
+// keepStatus gives a DNSEndpoint the status that it had before: it still names the zones that hold data of it. The next status that is
 // written names them again.
 func keepStatus(before, after source.Object) source.Object {
 	kept := after.(*v1alpha1.DNSEndpoint).DeepCopy()
@@ -192,7 +192,7 @@ func keepStatus(before, after source.Object) source.Object {
 	return kept
 }
 
-// ZoneHandler returns a handler for an informer of zones, which keeps the cache's zones current.
+// ZoneHandler keeps the cache's zones current as the handler of an informer of zones.
 func (c *Cache) ZoneHandler() toolscache.ResourceEventHandler {
 	set := func(obj any) {
 		if zone, ok := obj.(*v1beta1.DNSZone); ok {

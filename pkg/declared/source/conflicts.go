@@ -142,7 +142,7 @@ func (d *groupDecision) cutConflict(c *declarationCandidate) string {
 	return ""
 }
 
-// cutAt returns what is known of a possible delegation or redirection.
+// cutAt finds or creates what is known of a possible delegation or redirection.
 func (d *groupDecision) cutAt(n *nameNode) *delegationPoint {
 	at := d.cuts[n]
 	if at == nil {
@@ -152,12 +152,12 @@ func (d *groupDecision) cutAt(n *nameNode) *delegationPoint {
 	return at
 }
 
-// delegates reports whether a candidate is itself an NS of the delegation at a name.
+// delegates means that a candidate is itself an NS of the delegation at a name.
 func (d *groupDecision) delegates(n *nameNode, c *declarationCandidate) bool {
 	return n == c.at && n != d.tree.apex && c.Key.Type == dns.TypeNS
 }
 
-// isParentData reports whether a candidate belongs beside the NS of the delegation at a name (RFC 4035 section 2.4).
+// isParentData means that a candidate belongs beside the NS of the delegation at a name (RFC 4035 section 2.4).
 func isParentData(n *nameNode, c *declarationCandidate) bool {
 	return n == c.at && c.Key.Type == dns.TypeDS
 }
@@ -180,7 +180,6 @@ func orphanConflict(k rrset.Key, sets []RRset) string {
 	return fmt.Sprintf("%s is not delegated: a DS stands beside the NS of a delegation (RFC 4035 section 2.4); declare an NSRecord of that name", k.Name)
 }
 
-// isGlue reports whether a candidate holds addresses of a name server.
 func isGlue(c *declarationCandidate) bool {
 	return c.at.glue > 0 && (c.Key.Type == dns.TypeA || c.Key.Type == dns.TypeAAAA)
 }

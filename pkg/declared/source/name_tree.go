@@ -63,7 +63,7 @@ func newNameTree(zone string, size int) *nameTree {
 	return t
 }
 
-// nodeAt returns the node of a name inside the zone.
+// nodeAt finds or creates the node of a name inside the zone.
 func (t *nameTree) nodeAt(name string) *nameNode {
 	if n, ok := t.byName[name]; ok {
 		return n
@@ -169,7 +169,7 @@ func (t *nameTree) countReferences(n *nameNode, d *Declaration, by int) {
 	}
 }
 
-// mayCut reports whether data of a type takes the names below its own elsewhere: a delegation, or a DNAME.
+// mayCut means that data of a type takes the names below its own elsewhere: a delegation, or a DNAME.
 func (t *nameTree) mayCut(n *nameNode, rrtype uint16) bool {
 	return rrtype == dns.TypeNS && n != t.apex || rrtype == dns.TypeDNAME
 }
@@ -189,7 +189,7 @@ func addCount(counts map[*nameNode]int, n *nameNode, by int) {
 	}
 }
 
-// namesHosts reports whether rdata of a type names a host that should have an address. The targets of CNAME and PTR need not.
+// namesHosts is true for types whose rdata names a host that should have an address. The targets of CNAME and PTR need not.
 func namesHosts(rrtype uint16) bool {
 	return rrtype == dns.TypeNS || rrtype == dns.TypeMX || rrtype == dns.TypeSRV
 }
@@ -231,13 +231,13 @@ func (t *nameTree) highestCut(n *nameNode) *nameNode {
 	return top
 }
 
-// isRelated reports whether the declarations of other names may exclude those of a name.
+// isRelated means that the declarations of other names may exclude those of a name.
 func (t *nameTree) isRelated(n *nameNode) bool {
 	return n.serves > 0 || n == t.apex || t.highestCut(n) != nil
 }
 
-// relatedNodes returns all names whose declarations may exclude those of one, itself included: what is at and below the highest
-// cut above it, and the apex with the zone's own name servers if it is one of those.
+// relatedNodes lists all names whose declarations may exclude those of one, itself included: what is at and below the highest cut above
+// it, and the apex with the zone's own name servers if it is one of those.
 func (t *nameTree) relatedNodes(start *nameNode) []*nameNode {
 	if !t.isRelated(start) {
 		return []*nameNode{start}

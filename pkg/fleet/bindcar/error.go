@@ -31,7 +31,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Sentence returns what happened, with details, as a sentence without its subject.
+// Sentence says what happened, with details, as a sentence without its subject.
 func (e *Error) Sentence() string {
 	if e.Details == "" {
 		return e.Message
@@ -39,7 +39,7 @@ func (e *Error) Sentence() string {
 	return e.Message + ": " + e.Details
 }
 
-// Transient reports whether the same request may succeed later without anybody changing anything.
+// Transient means that the same request may succeed later without anybody changing anything.
 func (e *Error) Transient() bool {
 	switch e.Code {
 	case 0, http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusFailedDependency:
@@ -50,13 +50,13 @@ func (e *Error) Transient() bool {
 	return e.Code >= 500 && e.Reason != status.RNDCAuthenticationFailed
 }
 
-// IsExists reports whether the zone was there already.
+// IsExists means that the zone was there already.
 func IsExists(err error) bool { return hasCode(err, http.StatusConflict) }
 
-// IsNotFound reports whether the server has no such zone.
+// IsNotFound means that the server has no such zone.
 func IsNotFound(err error) bool { return hasCode(err, http.StatusNotFound) }
 
-// IsNotSupported reports whether the sidecar is one that cannot do what was asked: another version, or not ours.
+// IsNotSupported means that the sidecar cannot do what was asked: it is of another version, or not ours.
 func IsNotSupported(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Reason == status.BindcarNotImplemented
@@ -67,7 +67,7 @@ func hasCode(err error, code int) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// newError returns the condition reason and message for an HTTP status.
+// newError has the condition's reason and message for an HTTP status.
 func newError(code int, failure Failure) *Error {
 	e := &Error{Code: code, Details: shorten(cmp.Or(failure.Details, failure.Error))}
 	switch code {
@@ -108,8 +108,8 @@ func shorten(text string) string {
 	return text
 }
 
-// connectionError returns the error of a request without a response. A sidecar refuses our certificate with an alert (RFC 8446
-// section 6.2), which passes: one of the two has yet to be issued a new certificate.
+// connectionError is for a request without a response. A sidecar refuses our certificate with an alert (RFC 8446 section 6.2), which
+// passes: one of the two has yet to be issued a new certificate.
 func connectionError(err error) *Error {
 	var alert *net.OpError
 	if errors.As(err, &alert) && alert.Op == "remote error" { // as crypto/tls reports alerts

@@ -16,9 +16,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
-// foreignEndpoints returns what an instance's Service sends queries to besides the pods of the instance: pods in service that have all of
-// the labels that it selects by, and EndpointSlices that somebody has made for it. The cache has no EndpointSlices of Kubernetes' own controller:
-// these follow from the labels.
+// foreignEndpoints are what an instance's Service sends queries to besides the pods of the instance: pods in service that have all of the
+// labels that it selects by, and EndpointSlices that somebody has made for it. The cache has no EndpointSlices of Kubernetes' own
+// controller: these follow from the labels.
 func (c *podChecker) foreignEndpoints(ctx context.Context, instance *v1beta1.Bind9Instance, selected map[string]*corev1.Pod) ([]string, error) {
 	var foreign []string
 	own := map[string]bool{}
@@ -47,7 +47,7 @@ func (c *podChecker) foreignEndpoints(ctx context.Context, instance *v1beta1.Bin
 	return foreign, nil
 }
 
-// sendsElsewhere reports whether an EndpointSlice has an endpoint in service with another address than these.
+// sendsElsewhere means that an EndpointSlice has an endpoint in service with another address than these.
 func sendsElsewhere(slice *discoveryv1.EndpointSlice, own map[string]bool) bool {
 	return slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool {
 		return ptr.Deref(e.Conditions.Ready, true) && slices.ContainsFunc(e.Addresses, func(address string) bool { return !own[address] })

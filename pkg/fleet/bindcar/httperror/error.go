@@ -25,18 +25,18 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Failure.Error + ": " + e.Details }
 
-// New returns an error response.
+// New makes an error response.
 func New(code int, title, details string) *Error {
 	return &Error{code, bindcar.Failure{Error: title, Details: details}}
 }
 
-// BadRequest returns the response to a request with an invalid field.
+// BadRequest answers a request with an invalid field.
 func BadRequest(field string, err error) *Error {
 	return New(http.StatusBadRequest, "bad request", fmt.Sprintf("%s: %v", field, err))
 }
 
-// FromError returns the response for any error: 4xx for what named refuses about a zone, 503 when named does not answer, and 500
-// for everything else.
+// FromError makes a response of any error: 4xx for what named refuses about a zone, 503 when named does not answer, and 500 for
+// everything else.
 func FromError(err error) *Error {
 	var known *Error
 	var refused *rndc.CommandError
@@ -57,10 +57,10 @@ func FromError(err error) *Error {
 	return New(http.StatusInternalServerError, "internal error", err.Error())
 }
 
-// IsNotFound reports whether there is no such zone.
+// IsNotFound means that there is no such zone.
 func IsNotFound(err error) bool { return err != nil && FromError(err).Code == http.StatusNotFound }
 
-// IsUnavailable reports whether named could not be reached.
+// IsUnavailable means that named could not be reached.
 func IsUnavailable(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, net.ErrClosed) ||

@@ -22,7 +22,7 @@ type InitOptions struct {
 	ZonesDir string
 }
 
-// NewInitOptions returns the options that hold inside a pod.
+// NewInitOptions has the options that hold inside a pod.
 func NewInitOptions() *InitOptions {
 	return &InitOptions{RNDCKeyFile: named.ControlKeyFile, RNDCKeyAlgorithm: "hmac-sha256", ZonesDir: named.ZonesDir}
 }
@@ -34,7 +34,7 @@ func (o *InitOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ZonesDir, "zones-dir", o.ZonesDir, "Directory of zone files to make.")
 }
 
-// Validate reports everything that is wrong, naming the flags.
+// Validate joins everything that is wrong, naming the flags.
 func (o *InitOptions) Validate() error {
 	var problems []error
 	if o.RNDCKeyFile == "" {

@@ -20,18 +20,18 @@ var namedSuffixes = []string{"", ".jnl", ".jbk", ".signed", ".signed.jnl"}
 // Files are the files of one zone.
 type Files struct{ stem string }
 
-// Content returns the path of the zone's content.
+// Content is the path of the zone's content.
 func (f Files) Content() string { return f.stem + contentSuffix }
 
 func (f Files) description() string { return f.stem + descriptionSuffix }
 
-// Described reports whether the zone has a description, so that it was added at run time.
+// Described means that the zone has a description, so that it was added at run time.
 func (f Files) Described() bool {
 	_, err := os.Stat(f.description())
 	return err == nil
 }
 
-// Exist reports whether there is, or may be, any file of the zone.
+// Exist means that there is, or may be, any file of the zone.
 func (f Files) Exist() bool {
 	for _, name := range f.paths() {
 		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
