@@ -60,10 +60,10 @@ func (e *Error) Error() string {
 	return e.Err.Error() + "; " + e.Remedy
 }
 
-// Unwrap returns what happened.
+// Unwrap is what happened.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Transient reports whether the error may pass without a person.
+// Transient means that the error may pass without a person.
 func (e *Error) Transient() bool { return e.Temporary }
 
 // Observation is what a backend held of one zone at one moment. It is immutable.
@@ -133,7 +133,7 @@ type ProviderAccess struct {
 	Gate *outbound.Gate
 }
 
-// Unusable returns an error about a Secret, which may be corrected at any time.
+// Unusable makes an error about a Secret, which may be corrected at any time.
 func Unusable(err error) error {
 	return &Error{Reason: status.SecretUnusable, Temporary: true, Err: err}
 }

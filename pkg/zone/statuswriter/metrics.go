@@ -117,7 +117,7 @@ func (m *Metrics) Forget(zone types.NamespacedName) {
 	m.setGauges(zone, nil)
 }
 
-// oldestAge returns the age of the oldest change that not all servers serve, in seconds.
+// oldestAge is the age of the oldest change that not all servers serve, in seconds.
 func (m *Metrics) oldestAge(now time.Time) float64 {
 	since := m.propagation.oldest()
 	if m.Waiting != nil {
@@ -160,7 +160,7 @@ func boolToInt(b bool) int {
 	return 0
 }
 
-// passOutcome returns one word for a pass, the label of its counter.
+// passOutcome is one word for a pass, the label of its counter.
 func passOutcome(e SyncCompleted) string {
 	switch {
 	case !e.Problem.Holds():

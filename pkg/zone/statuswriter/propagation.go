@@ -63,8 +63,8 @@ func (p *propagation) note(e SyncCompleted) {
 	}
 }
 
-// isOnItsWay reports whether changes of a zone reach its servers without anybody's help: no person has to act first, nobody has paused
-// the zone, and there are servers.
+// isOnItsWay means that changes of a zone reach its servers without anybody's help: no person has to act first, nobody has paused the
+// zone, and there are servers.
 func (e SyncCompleted) isOnItsWay() bool {
 	return !e.Paused && e.Failure.Reason == "" && e.Problem.Reason != status.NoPrimaryInstances
 }
@@ -118,12 +118,12 @@ func (b *batch) complete(e SyncCompleted, isAwaited map[rrset.Key]bool) {
 	b.isProgrammed, b.serial = len(b.pending) == 0, e.Serial
 }
 
-// isDeclarers reports whether an RRset cannot be served as it is declared, so that whoever declares it has to change something.
+// isDeclarers means that an RRset cannot be served as it is declared, so that whoever declares it has to change something.
 func isDeclarers(v status.Verdict) bool {
 	return v.Reason == status.Conflict || v.Reason == status.Shadowed || v.Reason == status.Unsupported
 }
 
-// isServed reports whether all servers and providers of the zone have it with a serial, or a later one. Where others write as well, serials
+// isServed means that all servers and providers of the zone have it with a serial, or a later one. Where others write as well, serials
 // are theirs.
 func (e SyncCompleted) isServed(serial uint32) bool {
 	for _, s := range e.Servers {
@@ -139,7 +139,7 @@ func (e SyncCompleted) isServed(serial uint32) bool {
 	return true
 }
 
-// oldest returns since when the oldest change has been on its way; zero when none is.
+// oldest is since when the oldest change has been on its way; zero when none is.
 func (p *propagation) oldest() (since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -33,7 +33,7 @@ type Placement struct {
 	Unplaced []int
 }
 
-// isClaimed reports whether a record that a zone released is that zone's again or, when it was none's, anybody's.
+// isClaimed means that a record that a zone released is that zone's again or, when it was none's, anybody's.
 func (p Placement) isClaimed(by types.NamespacedName) bool {
 	if by.Name == "" {
 		return len(p.Taken)+len(p.Held) > 0
@@ -126,7 +126,7 @@ func (w *Writer) OnSyncCompleted(e SyncCompleted) {
 	w.queue.add(statusTask{zone: zone}, 0, source.ObjectKey{Kind: source.ZoneKind, Namespace: zone.Namespace, Name: zone.Name})
 }
 
-// newlyHeld returns the records that have to wait for something else than after the outcome before.
+// newlyHeld are the records that have to wait for something else than after the outcome before.
 func (w *Writer) newlyHeld(zone types.NamespacedName, e SyncCompleted) (keys []source.ObjectKey) {
 	before, _ := w.latestOutcome(zone)
 	for key, reason := range e.Held {
@@ -224,7 +224,7 @@ func (w *Writer) unmarkReleased(zone types.NamespacedName, keys func(func(source
 	}
 }
 
-// latestOutcome returns the last outcome of a zone; ok is false when there was none since the start.
+// latestOutcome is the last outcome of a zone; ok is false when there was none since the start.
 func (w *Writer) latestOutcome(zone types.NamespacedName) (e SyncCompleted, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -246,7 +246,7 @@ func (w *Writer) writeObject(ctx context.Context, key source.ObjectKey, n status
 	}
 }
 
-// declaringObjects returns the objects that declare anything in a zone. A DNSEndpoint may be listed more than once.
+// declaringObjects are the objects that declare anything in a zone. A DNSEndpoint may be listed more than once.
 func declaringObjects(z *source.Zone) []source.ObjectKey {
 	keys := make([]source.ObjectKey, 0, z.Declarations.Len())
 	for id := range z.Declarations.All() {
@@ -271,7 +271,7 @@ func (w *Writer) writeStatus(ctx context.Context, kind string, obj client.Object
 	return err
 }
 
-// unprogrammedVerdict returns why an RRset of a zone is not programmed; not ok when it is.
+// unprogrammedVerdict says why an RRset of a zone is not programmed; not ok when it is.
 func (e SyncCompleted) unprogrammedVerdict(d source.Declaration) (status.Verdict, bool) {
 	if !e.Problem.Holds() {
 		return e.Problem, true

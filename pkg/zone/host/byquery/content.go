@@ -28,7 +28,7 @@ type Content struct {
 // Forget has everything asked anew.
 func (c *Content) Forget() { *c = Content{} }
 
-// Knows reports whether there is an answer about a key.
+// Knows means that there is an answer about a key.
 func (c *Content) Knows(key rrset.Key) bool {
 	_, known := c.sets[key]
 	return known
@@ -141,7 +141,7 @@ func askFor(ctx context.Context, ask Ask, keys []rrset.Key, want plan.Content, s
 	return seen
 }
 
-// wildcardsAbove returns the wildcards by which a server may answer for a key that is not there.
+// wildcardsAbove are the wildcards by which a server may answer for a key that is not there.
 func wildcardsAbove(zone string, key rrset.Key) (above []rrset.Key) {
 	for name := key.Name; name != zone && rrset.IsSubdomain(name, zone); {
 		name = rrset.ParentName(name)

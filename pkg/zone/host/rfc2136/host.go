@@ -41,7 +41,7 @@ func (e Exclusive) Blame(ctx context.Context, failed host.Result, want rrset.SOA
 	return probe, err
 }
 
-// failsToWrite reports whether a server has failed (SERVFAIL) at all RRsets that it refused.
+// failsToWrite means that a server has failed (SERVFAIL) at all RRsets that it refused.
 func failsToWrite(refused map[rrset.Key]error) bool {
 	for _, err := range refused {
 		var e *wire.Error
@@ -59,7 +59,7 @@ type Host struct {
 	*host.Access
 }
 
-// NewHost returns the zone on a primary.
+// NewHost is the zone on a primary.
 func NewHost(at *host.Access, reader host.Reader, updates Updater) Host {
 	return Host{Foreign: host.Foreign{Access: at, Reader: reader}, Exclusive: Exclusive{Access: at, Updates: updates}, Access: at}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
-// mayBlameRRset reports whether a reply may be due to the data of a single RRset.
+// mayBlameRRset means that a reply may be due to the data of a single RRset.
 func mayBlameRRset(err error) bool {
 	var e *wire.Error
 	if errors.Is(err, host.ErrUnknown) || errors.Is(err, host.ErrConflict) || !errors.As(err, &e) || e.TSIGError != 0 {
@@ -25,8 +25,8 @@ func mayBlameRRset(err error) bool {
 	return false
 }
 
-// refusalError returns the error for one RRset that the server refused while it accepted others. A DNS reply has no
-// reason but its rcode, so the usual cause is added.
+// refusalError is about one RRset that the server refused while it accepted others. A DNS reply has no reason but its rcode, so the usual
+// cause is added.
 func refusalError(k rrset.Key, err error) error {
 	var e *wire.Error
 	if !errors.As(err, &e) {
