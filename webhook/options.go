@@ -42,7 +42,7 @@ type Options struct {
 	ShutdownDelay time.Duration
 }
 
-// NewOptions has the defaults.
+// NewOptions returns the defaults.
 func NewOptions() *Options {
 	namespace := os.Getenv("POD_NAMESPACE")
 	if namespace == "" {

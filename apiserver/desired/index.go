@@ -50,7 +50,7 @@ type Index struct {
 	swept   time.Time
 }
 
-// NewIndex makes an empty Index; Apply fills it.
+// NewIndex returns an empty Index; Apply fills it.
 func NewIndex(inf *informers.Informers, find ServerFinder) *Index {
 	return &Index{informers: inf, findServers: find, members: membership.NewCache(), zones: map[ZoneKey]*zoneState{}, swept: time.Now()}
 }
@@ -244,7 +244,7 @@ func (s *Subject) Declaring() []*Zone {
 	return s.Zones
 }
 
-// Equal means that nothing has changed between two looks at an object: snapshots are the same ones, not only alike.
+// Equal reports whether nothing has changed between two looks at an object: snapshots are the same ones, not only alike.
 func (s *Subject) Equal(o *Subject) bool {
 	return s.Object == o.Object && slices.Equal(s.ZoneKeys, o.ZoneKeys) && slices.Equal(s.Zones, o.Zones) && slices.Equal(s.Unplaced, o.Unplaced)
 }

@@ -68,7 +68,7 @@ type zoneAnswer struct {
 	holders      []Holder
 }
 
-// NewAnswers makes a table without answers.
+// NewAnswers returns a table without answers.
 func NewAnswers() *Answers {
 	return &Answers{zones: map[Place]*zoneAnswer{}, pods: cache.NewExpiring(), paths: cache.NewExpiring()}
 }
@@ -155,7 +155,7 @@ func mergeAnswers(known, asked map[rrset.Key]observe.Answer) map[rrset.Key]obser
 	return all
 }
 
-// IsSameAnswer means that two answers lead to the same verdicts.
+// IsSameAnswer reports whether two answers lead to the same verdicts.
 func IsSameAnswer(a, b *observe.Observation) bool {
 	return IsSameState(a, b) && a.Serial == b.Serial && a.Mirror == b.Mirror && maps.EqualFunc(a.Answers, b.Answers, observe.Answer.Says)
 }
@@ -174,7 +174,7 @@ func ChangedAnswers(a, b *observe.Observation) iter.Seq[rrset.Key] {
 	}
 }
 
-// IsSameState means that two answers differ in no more than the content and serial of the zone.
+// IsSameState reports whether two answers differ in no more than the content and serial of the zone.
 func IsSameState(a, b *observe.Observation) bool {
 	return a.Rcode == b.Rcode && a.AA == b.AA && a.Authoritative == b.Authoritative && a.Unverified == b.Unverified && a.Message() == b.Message() &&
 		(a.Mirror == nil) == (b.Mirror == nil)

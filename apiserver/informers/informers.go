@@ -57,7 +57,7 @@ type LiveReader func(ctx context.Context, kind syncstatus.Kind, namespace, name 
 // reads nothing if there are too many.
 type LiveLister func(ctx context.Context, kind syncstatus.Kind, namespace string) (all []metav1.Object, resourceVersion string, err error)
 
-// New makes the caches of the Kubernetes cluster at config; Run fills them. home is the namespace of the instances of cluster-scoped
+// New returns the caches of the Kubernetes cluster at config; Run fills them. home is the namespace of the instances of cluster-scoped
 // clusters that name none.
 func New(config *rest.Config, home string) (*Informers, error) {
 	from, err := listerWatchers(config)
@@ -76,7 +76,7 @@ func New(config *rest.Config, home string) (*Informers, error) {
 // ListLive says how objects are listed past the caches.
 func (i *Informers) ListLive(list LiveLister) { i.list = list }
 
-// NewFrom makes caches that are filled from wherever the kind of an object comes from.
+// NewFrom returns caches that are filled from wherever the kind of an object comes from.
 func NewFrom(from func(example runtime.Object) cache.ListerWatcher, live LiveReader, home string) *Informers {
 	i := &Informers{Home: home, live: live, caches: cachehealth.NewMonitor(), byKind: map[string]cache.SharedIndexInformer{}}
 	for kind, example := range map[string]runtime.Object{
@@ -119,7 +119,7 @@ func (i *Informers) Run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// HasSynced means that every cache holds what the Kubernetes cluster holds, and every handler has seen it.
+// HasSynced reports whether every cache holds what the Kubernetes cluster holds, and every handler has seen it.
 func (i *Informers) HasSynced() bool {
 	for _, informer := range i.byKind {
 		if !informer.HasSynced() {

@@ -95,7 +95,7 @@ func (a *asker) askServer(ctx context.Context, z *desired.Zone, s observe.Server
 	}
 }
 
-// isSilentSince means that a server was asked for a zone at since or later, a moment ago, and has not answered.
+// isSilentSince reports whether a server was asked for a zone at since or later, a moment ago, and has not answered.
 func (a *asker) isSilentSince(place evaluate.Place, since time.Time) bool {
 	last := a.answers.Full(place)
 	return last != nil && isSilent(last) && !last.At.Before(since) && time.Since(last.At) < 2*a.options.Deadline

@@ -194,7 +194,7 @@ func (t *tracker) takePaths(key desired.ZoneKey) {
 	t.evaluateLater(w)
 }
 
-// isRefusal means that the server of a path does not serve the zone, or not to everybody.
+// isRefusal reports whether the server of a path does not serve the zone, or not to everybody.
 func isRefusal(s syncv1.ServerState) bool {
 	return s != syncv1.StateInSync && s != syncv1.StateUnreachable
 }

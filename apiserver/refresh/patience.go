@@ -99,6 +99,6 @@ func (m answerMeter) Asked(server observe.Peer, answered bool, took time.Duratio
 	m.meter.Asked(server, answered, took)
 }
 
-// isTooSlow means that a context has ended because a server was waited for long enough. Else nobody waits any more, which says nothing
-// about the server.
+// isTooSlow reports whether a context has ended because a server was waited for long enough. Else nobody waits any more, which says
+// nothing about the server.
 func isTooSlow(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errTooSlow) }

@@ -68,7 +68,7 @@ type Refresher struct {
 	trackers  trackers
 }
 
-// New makes a Refresher that follows the caches. keys reads transfer keys.
+// New returns a Refresher that follows the caches. keys reads transfer keys.
 func New(inf *informers.Informers, index *desired.Index, keys tsigkey.ReadFunc, publisher Publisher, options Options) (*Refresher, error) {
 	answers := evaluate.NewAnswers()
 	evaluator := evaluate.New(index, answers)

@@ -281,13 +281,13 @@ func (t *tracker) evaluateLater(w *trackedZone) {
 	}
 }
 
-// isHeld means that answers from after the last change of the declaration are still to be expected soon.
+// isHeld reports whether answers from after the last change of the declaration are still to be expected soon.
 func (w *trackedZone) isHeld() bool {
 	return slices.Contains(w.asking, true) && time.Now().Before(w.heldUntil)
 }
 
-// isAnswered means that every server has answered once, and each path. A path that refuses the zone does not count while it is asked once
-// more.
+// isAnswered reports whether every server has answered once, and each path. A path that refuses the zone does not count while it is asked
+// once more.
 func (w *trackedZone) isAnswered() bool {
 	for i, s := range w.zone.Servers {
 		if s.Addr.IsValid() && w.answers[i] == nil {

@@ -262,7 +262,7 @@ func (t *tracker) isObjectUpToDate(key desired.Key) bool {
 	return o != nil && o.published || !t.refresher.informers.Exists(key)
 }
 
-// isAnswered means that every server has answered for each of its zones once, or was waited for long enough.
+// isAnswered reports whether every server has answered for each of its zones once, or was waited for long enough.
 func (t *tracker) isAnswered() bool {
 	for _, w := range t.zones {
 		if !w.isAnswered() {
@@ -272,7 +272,7 @@ func (t *tracker) isAnswered() bool {
 	return true
 }
 
-// isUpToDate means that the present verdict of everything in the namespace has been published.
+// isUpToDate reports whether the present verdict of everything in the namespace has been published.
 func (t *tracker) isUpToDate() bool {
 	if len(t.dirty) > 0 || !t.isAnswered() {
 		return false

@@ -197,7 +197,7 @@ func (t *tracker) publishAlone(o *trackedObject) {
 	}
 }
 
-// needsConfirmation means that a verdict by which data is wrong waits for another look at it.
+// needsConfirmation reports whether a verdict by which data is wrong waits for another look at it.
 func (t *tracker) needsConfirmation(w *trackedZone, o *trackedObject, s *desired.Subject, v *syncv1.SyncStatus) bool {
 	f, _ := t.refresher.findingOf(s, v)
 	if len(f.disputed) == 0 || f.digest == o.confirmed { // It has been published, or data is not wrong, or was looked at.

@@ -57,7 +57,7 @@ func (s *Store) ListRevision(evaluatedFrom uint64, scope Scope, selector Selecto
 	}
 }
 
-// isOnlyNews means that nothing has changed in a scope since a revision but by some verdicts. s.mu is held.
+// isOnlyNews reports whether nothing has changed in a scope since a revision but by some verdicts. s.mu is held.
 func (s *Store) isOnlyNews(since uint64, scope Scope, verdicts []*syncv1.SyncStatus) bool {
 	news := 0
 	for _, v := range verdicts {

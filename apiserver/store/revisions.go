@@ -53,10 +53,10 @@ func (r *revisionClock) currentRevision() uint64 {
 	return r.last
 }
 
-// isOwn means that this replica handed the revision out.
+// isOwn reports whether this replica handed the revision out.
 func (r *revisionClock) isOwn(rev uint64) bool { return rev&(1<<replicaBits-1) == r.replica }
 
-// isFuture means that no replica can have handed a revision out yet.
+// isFuture reports whether no replica can have handed a revision out yet.
 func (r *revisionClock) isFuture(rev uint64) bool {
 	return timeOf(rev).After(r.now().Add(maxClockSkew))
 }

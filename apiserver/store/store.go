@@ -63,7 +63,7 @@ type Store struct {
 	watchers map[Scope]map[*Watcher]struct{}
 }
 
-// New makes an empty Store. onEvent is called for each event that a watcher receives.
+// New returns an empty Store. onEvent is called for each event that a watcher receives.
 func New(now func() time.Time, onEvent func(watch.EventType)) *Store {
 	clock := newRevisionClock(now)
 	return &Store{

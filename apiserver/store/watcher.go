@@ -243,7 +243,7 @@ func revisionOf(e *watch.Event) uint64 {
 	return rev
 }
 
-// isCurrent means that a verdict is the one that was published last. store.mu is held.
+// isCurrent reports whether a verdict is the one that was published last. store.mu is held.
 func (w *Watcher) isCurrent(s *syncv1.SyncStatus) bool {
 	e := w.store.namespaces[s.Namespace][KeyOf(s)]
 	return e != nil && formatRevision(e.revision) == s.ResourceVersion

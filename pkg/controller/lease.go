@@ -24,7 +24,7 @@ const (
 	retryPeriod   = time.Second
 )
 
-// newLock makes the lock on the process's lease. It is nil outside of a pod, where the manager makes a lock of its own.
+// newLock returns the lock on the process's lease. It is nil outside of a pod, where the manager makes a lock of its own.
 func (p *Process) newLock(config *rest.Config) (resourcelock.Interface, error) {
 	if !p.LeaderElect || p.podName == "" {
 		return nil, nil
@@ -57,7 +57,7 @@ func (l *podLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, 
 	return record, raw, err
 }
 
-// hasEnded means that a holder is a pod that is not there any more. What it cannot find out it takes for alive.
+// hasEnded reports whether a holder is a pod that is not there any more. What it cannot find out it takes for alive.
 func (l *podLock) hasEnded(ctx context.Context, holder string) bool {
 	if holder == "" || strings.Contains(holder, "_") { // as those outside of a pod are called
 		return false

@@ -60,7 +60,7 @@ func (p *Process) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&p.LeaderElect, "leader-elect", p.LeaderElect, "work only while holding the lease "+p.name+", so that several replicas are safe")
 }
 
-// newManager makes a manager without reconcilers, and the configuration of its clients. Its cache keeps of zones what trimZone leaves;
+// newManager returns a manager without reconcilers, and the configuration of its clients. Its cache keeps of zones what trimZone leaves;
 // nil leaves all.
 func (p *Process) newManager(ctx context.Context, trimZone func(*v1beta1.DNSZone)) (ctrl.Manager, *rest.Config, error) {
 	ctrl.SetLogger(klog.Background())

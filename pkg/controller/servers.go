@@ -49,7 +49,7 @@ type FleetOptions struct {
 // GuardFunc runs a process of Lockstep in a namespace until it ends. The configuration is the process's own.
 type GuardFunc func(ctx context.Context, config *rest.Config, namespace string, log logr.Logger, run func(context.Context) error) error
 
-// NewFleetOptions has the defaults, with a guard that may be nil.
+// NewFleetOptions returns the defaults, with a guard that may be nil.
 func NewFleetOptions(guard GuardFunc) *FleetOptions {
 	return &FleetOptions{
 		Guard:             guard,

@@ -51,7 +51,7 @@ type Extension interface {
 	Setup(ctrl.Manager) error
 }
 
-// NewOptions has the defaults, with these extensions.
+// NewOptions returns the defaults, with these extensions.
 func NewOptions(extensions ...Extension) *Options {
 	return &Options{Extensions: extensions, Process: newProcess("lockstep-controller"), ZoneTimeout: status.ZoneTimeout, Limits: observe.DefaultLimits(), QuestionRate: 1000}
 }

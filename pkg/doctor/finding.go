@@ -66,10 +66,10 @@ func (r Report) Count(level Level) (n int) {
 	return n
 }
 
-// Healthy means that there is neither a warning nor a failure.
+// Healthy reports whether there is neither a warning nor a failure.
 func (r Report) Healthy() bool { return r.Count(Warning)+r.Count(Failure) == 0 }
 
-// Blind means that nothing of Lockstep could be read, but at most what kube-apiserver says of itself.
+// Blind reports whether nothing of Lockstep could be read, but at most what kube-apiserver says of itself.
 func (r Report) Blind() bool {
 	for _, f := range r {
 		if f.Level != Skipped && (f.Group != groupInstallation || f.Check != checkKubernetes && f.Check != checkClocks) {

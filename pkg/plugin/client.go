@@ -28,7 +28,7 @@ func (o *commandOptions) kubeconfig() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(o.loading, &o.overrides)
 }
 
-// newClient makes a client from kubeconfig and flags; nothing is asked yet.
+// newClient returns a client from kubeconfig and flags; nothing is asked yet.
 func (o *commandOptions) newClient() (*statusClient, error) {
 	deferred := o.kubeconfig()
 	config, err := deferred.ClientConfig()

@@ -110,7 +110,7 @@ func (e *serverAnswer) contentAt(d *DesiredState, k rrset.Key) (want, have rrset
 	return q.Want, have, at, isCurrent || !q.Differs(have)
 }
 
-// knows means that a server has ever answered for a name and type.
+// knows reports whether a server has ever answered for a name and type.
 func (e *serverAnswer) knows(k rrset.Key) bool {
 	_, known := e.observed.SeenAt(k)
 	return known

@@ -168,14 +168,14 @@ func (c *serverComparison) compareName(name string) (rrsetCounts, []rrset.Key) {
 	return here.rrsetCounts, off
 }
 
-// isForeign means that an RRset on the server is neither declared nor pending removal.
+// isForeign reports whether an RRset on the server is neither declared nor pending removal.
 func (c *serverComparison) isForeign(k rrset.Key) bool {
 	_, wanted := c.desired.Get(k)
 	_, waits := c.pending.Get(k)
 	return !wanted && !waits && !rrset.IsServerMaintained(k.Type) && !c.isApex(k)
 }
 
-// isApex means that an RRset is not the zone object's on this server.
+// isApex reports whether an RRset is not the zone object's on this server.
 func (c *serverComparison) isApex(k rrset.Key) bool { return c.shared && c.desired.IsApexData(k) }
 
 // changedApex yields the names at which objects declare what the zone object alone declared before, or the other way round, if that
@@ -197,7 +197,7 @@ func (c *serverComparison) changedApex(old *serverComparison) iter.Seq[string] {
 	}
 }
 
-// isOutOfSync means that the server's RRset differs from the declared one, or is not what the server answers.
+// isOutOfSync reports whether the server's RRset differs from the declared one, or is not what the server answers.
 func (c *serverComparison) isOutOfSync(k rrset.Key) bool {
 	want, wanted := c.desired.Get(k)
 	if !wanted && rrset.IsServerMaintained(k.Type) || c.isApex(k) {

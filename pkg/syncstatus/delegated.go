@@ -76,7 +76,7 @@ func signerVerdict(zone, above *observe.Mirror, name, from string, servers rrset
 	return status.True(reasonDelegated, fmt.Sprintf("%s delegates to %s, as the zone has it", from, strings.Join(servers.Rdata, ", ")))
 }
 
-// matchesKey means that a DS record is the digest of one of some keys.
+// matchesKey reports whether a DS record is the digest of one of some keys.
 func matchesKey(k rrset.Key, rdata string, keys rrset.RRset) bool {
 	rr, err := rrset.ToRR(k, 0, rdata)
 	ds, ok := rr.(*dns.DS)

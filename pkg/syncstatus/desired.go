@@ -42,8 +42,9 @@ func hashByObject(o source.ObjectKey) uint64 { return maphash.Comparable(seed, o
 
 func hashByName(k rrset.Key) uint64 { return snapshot.String(k.Name) }
 
-// NewDesiredState makes the desired state of a zone from scratch. desired was built from the objects that are not being deleted; objects
-// are all with a role in the zone, including those being deleted. With a problem nothing of the zone is served, and desired may be nil.
+// NewDesiredState returns the desired state of a zone from scratch. desired was built from the objects that are not being deleted;
+// objects are all with a role in the zone, including those being deleted. With a problem nothing of the zone is served, and desired may
+// be nil.
 func NewDesiredState(zone *v1beta1.DNSZone, desired *source.Zone, objects []source.Object, problem *Problem) *DesiredState {
 	return NewDesiredCache().Update(zone, desired, problem, func(yield func(membership.Member) bool) {
 		for _, o := range objects {
@@ -87,12 +88,12 @@ func (d *DesiredState) ZoneName() string {
 	return absoluteName(d.zone.Spec.ZoneName)
 }
 
-// zonePending means that the controller still has to bring the zone itself to its servers.
+// zonePending reports whether the controller still has to bring the zone itself to its servers.
 func (d *DesiredState) zonePending() bool {
 	return v1beta1.IsGoing(d.zone) || d.isUnobserved() || meta.IsStatusConditionTrue(d.zone.Status.Conditions, status.Progressing)
 }
 
-// isUnobserved means that the controller has not finished a pass over the current spec of the zone.
+// isUnobserved reports whether the controller has not finished a pass over the current spec of the zone.
 func (d *DesiredState) isUnobserved() bool {
 	return d.zone.Status.ObservedGeneration < d.zone.Generation
 }

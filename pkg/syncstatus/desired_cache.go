@@ -22,7 +22,7 @@ type DesiredCache struct {
 	keys map[source.ObjectKey][]rrset.Key
 }
 
-// NewDesiredCache makes an empty DesiredCache. A zone whose name changes needs another one.
+// NewDesiredCache returns an empty DesiredCache. A zone whose name changes needs another one.
 func NewDesiredCache() *DesiredCache {
 	return &DesiredCache{
 		declared: &DesiredState{

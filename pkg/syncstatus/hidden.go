@@ -53,7 +53,7 @@ func namesUpTo(zone, name string) func(yield func(string) bool) {
 	}
 }
 
-// HidesOthers means that a change of a server's content at a name can affect what is declared below it.
+// HidesOthers reports whether a change of a server's content at a name can affect what is declared below it.
 func (d *DesiredState) HidesOthers(name string, was, is *observe.Mirror) bool {
 	if d.desired == nil || was == nil || is == nil {
 		return false
@@ -61,7 +61,7 @@ func (d *DesiredState) HidesOthers(name string, was, is *observe.Mirror) bool {
 	return delegationChanged(name, d.desired, was, d.desired, is)
 }
 
-// delegationChanged means that the undeclared delegation or DNAME at a name has changed.
+// delegationChanged reports whether the undeclared delegation or DNAME at a name has changed.
 func delegationChanged(name string, wasDesired *source.Zone, was *observe.Mirror, isDesired *source.Zone, is *observe.Mirror) bool {
 	before, _ := undeclaredCut(wasDesired, was, name)
 	now, _ := undeclaredCut(isDesired, is, name)

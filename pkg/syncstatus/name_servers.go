@@ -86,7 +86,7 @@ func (j *Evaluation) nameServer(name string) sync.NameServer {
 	return n
 }
 
-// isAnsweredElsewhere means that the answer at a name inside the zone does not follow from the content at that name: it is below a
+// isAnsweredElsewhere reports whether the answer at a name inside the zone does not follow from the content at that name: it is below a
 // delegation, or a wildcard may answer for it (RFC 4592).
 func (j *Evaluation) isAnsweredElsewhere(m *observe.Mirror, name string) bool {
 	for above := name; above != "" && above != j.ZoneName(); above = rrset.ParentName(above) {

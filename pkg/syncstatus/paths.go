@@ -159,7 +159,7 @@ func describePath(p Path, row sync.Path) string {
 	return fmt.Sprintf("instance %s at %s over %s (%s)", p.Instance, row.Address, row.Protocol, row.Message)
 }
 
-// isAnyReady means that a path's Service has a pod to send queries to.
+// isAnyReady reports whether a path's Service has a pod to send queries to.
 func isAnyReady(servers []observe.Server, p Path) bool {
 	return slices.ContainsFunc(servers, func(s observe.Server) bool {
 		return s.Namespace == p.Namespace && s.Instance == p.Instance && s.PodReady

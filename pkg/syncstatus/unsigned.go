@@ -37,8 +37,8 @@ func uncached(want, have rrset.RRset) rrset.RRset {
 	return have
 }
 
-// isCached means that a server without keys may have answered, at a time, from a cache with what was declared before: for the TTL of that
-// after etcd got what is declared now.
+// isCached reports whether a server without keys may have answered, at a time, from a cache with what was declared before: for the TTL of
+// that after etcd got what is declared now.
 func (j *Evaluation) isCached(k rrset.Key, have rrset.RRset, at time.Time) bool {
 	programmed := j.programmedAt(k)
 	want := j.desiredAt(k)
@@ -85,7 +85,7 @@ func unsignedState(differing, missing, cached int) (sync.ServerState, string) {
 	return sync.StateDivergent, "etcd had what is declared when the controller last read it, but the server answers otherwise: was it changed in etcd, or does another plugin answer?"
 }
 
-// isConfirmed means that the controller says that it has read what is declared at a name and type wherever the zone is kept.
+// isConfirmed reports whether the controller says that it has read what is declared at a name and type wherever the zone is kept.
 func (d *DesiredState) isConfirmed(k rrset.Key) bool {
 	if d.desired == nil || d.isPending(k) || d.isUnobserved() {
 		return false

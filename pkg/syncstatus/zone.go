@@ -141,7 +141,7 @@ func (j *Evaluation) shownRRsets(all []*serverComparison) []sync.RRset {
 	return out
 }
 
-// hasOtherSOA means that a server's start of authority is not what is declared, where it is the zone object's.
+// hasOtherSOA reports whether a server's start of authority is not what is declared, where it is the zone object's.
 func (e *serverAnswer) hasOtherSOA(desired *source.Zone) bool {
 	return e.shared == "" && !desired.SOA.SameData(e.mirror.SOA)
 }

@@ -28,7 +28,7 @@ type Handler struct {
 	trusted map[string]bool
 }
 
-// NewHandler makes a Handler that finds zones in a cache and leaves objects of trusted users as they are.
+// NewHandler returns a Handler that finds zones in a cache and leaves objects of trusted users as they are.
 func NewHandler(zones *membership.Cache, trusted map[string]bool) *Handler {
 	return &Handler{zones, trusted}
 }

@@ -26,8 +26,8 @@ type objectMetadata struct {
 	spec json.RawMessage
 }
 
-// changesData means that an update may change what is in DNS: it changes the specification or the labels of an object that is not being
-// deleted.
+// changesData reports whether an update may change what is in DNS: it changes the specification or the labels of an object that is not
+// being deleted.
 func (m *objectMetadata) changesData(after *objectMetadata) bool {
 	return !isDeleting(m, after) && (!bytes.Equal(m.spec, after.spec) || !maps.Equal(m.Labels, after.Labels))
 }

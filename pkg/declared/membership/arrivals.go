@@ -112,7 +112,7 @@ func (f *Fleet) ArrivalsOf(zone *v1beta1.DNSZone, now time.Time) (arrivals *v1be
 	return arrivals, comes
 }
 
-// Comes means that a change of a zone leads it to a host that it did not lead to before.
+// Comes reports whether a change of a zone leads it to a host that it did not lead to before.
 func (f *Fleet) Comes(before, after *v1beta1.DNSZone) bool {
 	known := f.place(before).allHosts()
 	return slices.ContainsFunc(f.place(after).allHosts(), func(host string) bool { return !slices.Contains(known, host) })
@@ -156,13 +156,13 @@ func (p *placedZone) arrivalAt(host string) arrival {
 	return arrival{}
 }
 
-// isNew means that the controller has not looked at a zone yet, which is as it was created: its status observes generation -1 by default,
-// or 0.
+// isNew reports whether the controller has not looked at a zone yet, which is as it was created: its status observes generation -1 by
+// default, or 0.
 func isNew(zone *v1beta1.DNSZone) bool {
 	return zone.Status.Arrivals == nil && zone.Status.ObservedGeneration <= 0 && zone.Generation <= 1 && !zone.CreationTimestamp.IsZero()
 }
 
-// isListed means that the zone's status lists a host, or an instance that belongs to it.
+// isListed reports whether the zone's status lists a host, or an instance that belongs to it.
 func (p *placedZone) isListed(host string) bool {
 	ready := meta.FindStatusCondition(p.Status.Conditions, status.Ready)
 	if ready != nil && (ready.Reason == status.DuplicateZone || ready.Reason == status.NotPermitted) {

@@ -61,7 +61,7 @@ type objectEntry struct {
 
 func (o *objectEntry) key() source.ObjectKey { return source.KeyOf(o.Object) }
 
-// NewCache makes a cache of some zones.
+// NewCache returns a cache of some zones.
 func NewCache(zones ...*v1beta1.DNSZone) *Cache {
 	c := &Cache{
 		zones: map[ZoneKey]*zoneEntry{}, objects: map[source.ObjectKey]*objectEntry{}, perNamespace: map[string]int{},

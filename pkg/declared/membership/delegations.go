@@ -23,7 +23,7 @@ type delegatedName struct {
 	nameserver string
 }
 
-// Delegates means that a zone has an NSRecord at a canonical name below its own that delegates to its own servers.
+// Delegates reports whether a zone has an NSRecord at a canonical name below its own that delegates to its own servers.
 func (c *Cache) Delegates(zone *v1beta1.DNSZone, name string) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -35,8 +35,8 @@ func (c *Cache) Delegates(zone *v1beta1.DNSZone, name string) bool {
 	return false
 }
 
-// DelegatesHere means that an NSRecord of a zone delegates to the zone's own servers, as far as their names show: to a name server that
-// the zone has too, or to one inside the zone. Who delegates to others wants nobody to answer for them here.
+// DelegatesHere reports whether an NSRecord of a zone delegates to the zone's own servers, as far as their names show: to a name server
+// that the zone has too, or to one inside the zone. Who delegates to others wants nobody to answer for them here.
 func DelegatesHere(ns *v1beta1.NSRecord, zone *v1beta1.DNSZone) bool {
 	to, err := source.OwnerName(ns.Spec.Nameserver, zone.Spec.ZoneName)
 	if err == nil || ns.Spec.Nameserver == "" {
@@ -108,7 +108,7 @@ func (c *Cache) zonesBeside(z *zoneEntry) []Affected {
 	return affected
 }
 
-// sameStanding means that a change of a zone cannot refuse other zones, or permit them.
+// sameStanding reports whether a change of a zone cannot refuse other zones, or permit them.
 func sameStanding(a, b *v1beta1.DNSZone) bool {
 	return a.Generation == b.Generation && maps.Equal(a.Annotations, b.Annotations) && v1beta1.IsGoing(a) == v1beta1.IsGoing(b) &&
 		isNew(a) == isNew(b) && equality.Semantic.DeepEqual(a.Status.Arrivals, b.Status.Arrivals)

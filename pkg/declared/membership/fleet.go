@@ -39,7 +39,7 @@ type FleetObjects struct {
 	DNSProviders []*v1beta1.DNSProvider
 }
 
-// NewFleet makes the fleet of these objects. The instances of cluster-scoped clusters that name no namespace are in home.
+// NewFleet returns the fleet of these objects. The instances of cluster-scoped clusters that name no namespace are in home.
 func NewFleet(o FleetObjects, home string) *Fleet {
 	f := &Fleet{
 		instances: o.Instances, globals: map[string][]globalCluster{}, grants: map[string][]*v1beta1.ZoneGrant{},
@@ -103,7 +103,7 @@ func (f *Fleet) CountProviders(namespace string) (n int) {
 	return n
 }
 
-// RefersTo means that a zone names a DNSProvider. It must be of the zone's namespace: the provider's keys are that namespace's.
+// RefersTo reports whether a zone names a DNSProvider. It must be of the zone's namespace: the provider's keys are that namespace's.
 func RefersTo(zone *v1beta1.DNSZone, p metav1.Object) bool {
 	return zone.Namespace == p.GetNamespace() && slices.Contains(zone.Spec.ProviderRefs, v1beta1.ProviderReference{Name: p.GetName()})
 }
@@ -163,16 +163,16 @@ func (f *Fleet) globalOf(i *v1beta1.Bind9Instance, name string) string {
 	return ""
 }
 
-// isMember means that an instance is a member of a cluster-scoped cluster for which `is` holds. An owner reference alone is a claim that
-// anybody can make who may create instances: it counts only with the UID of a cluster that exists, which refers to one object for all
-// time, and in the namespace of that cluster's instances, where only those who run the cluster may write.
+// isMember reports whether an instance is a member of a cluster-scoped cluster for which `is` holds. An owner reference alone is a claim
+// that anybody can make who may create instances: it counts only with the UID of a cluster that exists, which refers to one object for
+// all time, and in the namespace of that cluster's instances, where only those who run the cluster may write.
 func (f *Fleet) isMember(i *v1beta1.Bind9Instance, is func(globalCluster) bool) bool {
 	return slices.ContainsFunc(i.OwnerReferences, func(o metav1.OwnerReference) bool {
 		return f.owns(o, i.Namespace, is)
 	})
 }
 
-// owns means that an owner reference of an instance in a namespace is true, and `is` holds for the cluster.
+// owns reports whether an owner reference of an instance in a namespace is true, and `is` holds for the cluster.
 func (f *Fleet) owns(o metav1.OwnerReference, namespace string, is func(globalCluster) bool) bool {
 	return strings.HasPrefix(o.APIVersion, v1beta1.GroupName+"/") && slices.ContainsFunc(f.globals[o.Name], func(g globalCluster) bool {
 		return g.kind == o.Kind && g.uid == o.UID && g.namespace == namespace && is(g)

@@ -17,8 +17,8 @@ const (
 	MaxGuests         = 512
 )
 
-// IsGuest means that a provider's secondaries may get a key into a ring. home is the namespace that Lockstep runs in: its own Secrets are
-// nobody's keys.
+// IsGuest reports whether a provider's secondaries may get a key into a ring. home is the namespace that Lockstep runs in: its own
+// Secrets are nobody's keys.
 func IsGuest(p *v1beta1.DNSProvider, home string) bool {
 	return p.Spec.Secondaries != nil && p.DeletionTimestamp.IsZero() && p.Namespace != home
 }

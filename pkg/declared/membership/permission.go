@@ -94,7 +94,7 @@ func duplicateRefusal(p, first *placedZone) Refusal {
 		KeyOfZone(first.DNSZone))}
 }
 
-// delegates means that a zone delegates a name below it, or one between.
+// delegates reports whether a zone delegates a name below it, or one between.
 func delegates(names Names, above *placedZone, name string) bool {
 	for ; isBelow(name, above.name); name = rrset.ParentName(name) {
 		if names.Delegates(above.DNSZone, name) {
@@ -159,7 +159,7 @@ func isPublicSuffix(name string) bool {
 	return suffix == name
 }
 
-// CoversName means that a name is at or below a suffix of a grant.
+// CoversName reports whether a name is at or below a suffix of a grant.
 func CoversName(grant *v1beta1.ZoneGrant, name string) bool {
 	name, err := rrset.CanonicalName(name)
 	return err == nil && slices.ContainsFunc(grant.Spec.Suffixes, func(suffix string) bool {

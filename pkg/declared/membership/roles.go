@@ -25,7 +25,7 @@ const (
 	AlsoSelected
 )
 
-// Declares means that an object of that role declares data in the zone, now or as soon as another zone has released it.
+// Declares reports whether an object of that role declares data in the zone, now or as soon as another zone has released it.
 func (r Role) Declares() bool { return r == Selected || r == Contested }
 
 // Member is an object with its role in one zone. The object is nil when it does not exist any more.
@@ -147,7 +147,7 @@ func (c *Cache) endpointRoles(o *objectEntry, endpoints *v1alpha1.DNSEndpoint) r
 	return all
 }
 
-// areForeign means that a role is in a zone of another namespace.
+// areForeign reports whether a role is in a zone of another namespace.
 func (l roleList) areForeign(namespace string) bool {
 	return slices.ContainsFunc(l, func(r zoneRole) bool { return r.zone.Namespace != namespace })
 }

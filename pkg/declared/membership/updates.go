@@ -161,23 +161,23 @@ func (c *Cache) updateRoles(o *objectEntry, changed bool) []Affected {
 	return append(affected, c.updateDelegation(o)...)
 }
 
-// selectsSame means that a change of a zone leaves every object its role.
+// selectsSame reports whether a change of a zone leaves every object its role.
 func selectsSame(a, b *v1beta1.DNSZone) bool {
 	return a.Spec.ZoneName == b.Spec.ZoneName && a.CreationTimestamp.Equal(&b.CreationTimestamp) &&
 		a.Annotations[v1beta1.AllowEndpointNamespacesAnnotation] == b.Annotations[v1beta1.AllowEndpointNamespacesAnnotation] &&
 		equality.Semantic.DeepEqual(a.Spec.RecordsFrom, b.Spec.RecordsFrom)
 }
 
-// sameForPass means that a change of an object leaves a pass over its zone nothing to do. What its status says does not matter to a pass;
-// where the status says its data is, matters to its roles.
+// sameForPass reports whether a change of an object leaves a pass over its zone nothing to do. What its status says does not matter to a
+// pass; where the status says its data is, matters to its roles.
 func sameForPass(a, b source.Object) bool {
 	return a.GetUID() == b.GetUID() && a.GetGeneration() == b.GetGeneration() && hasFinalizer(a) == hasFinalizer(b) &&
 		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil) &&
 		maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
 }
 
-// isStatusReplaced means that somebody else has replaced the status of a DNSEndpoint. external-dns does, by a PUT of its own idea of the
-// status, which has no conditions and no zones. We never take a condition away.
+// isStatusReplaced reports whether somebody else has replaced the status of a DNSEndpoint. external-dns does, by a PUT of its own idea of
+// the status, which has no conditions and no zones. We never take a condition away.
 func isStatusReplaced(before, after source.Object) bool {
 	a, ok := before.(*v1alpha1.DNSEndpoint)
 	b, also := after.(*v1alpha1.DNSEndpoint)

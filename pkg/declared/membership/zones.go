@@ -20,7 +20,7 @@ func KeyOfZone(zone *v1beta1.DNSZone) ZoneKey {
 	return ZoneKey{Namespace: zone.Namespace, Name: zone.Name}
 }
 
-// Servable means that instances are expected to serve a zone: its status does not say that its own declaration keeps it from every
+// Servable reports whether instances are expected to serve a zone: its status does not say that its own declaration keeps it from every
 // server.
 func Servable(zone *v1beta1.DNSZone) bool {
 	ready := meta.FindStatusCondition(zone.Status.Conditions, status.Ready)

@@ -64,7 +64,7 @@ type Builder struct {
 	revisions int
 }
 
-// NewBuilder makes a Builder for a zone without objects. The error is that of Build.
+// NewBuilder returns a Builder for a zone without objects. The error is that of Build.
 func NewBuilder(zone *v1beta1.DNSZone, opts Options) (*Builder, error) {
 	a, err := readApex(zone)
 	if err != nil {

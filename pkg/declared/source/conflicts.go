@@ -152,12 +152,12 @@ func (d *groupDecision) cutAt(n *nameNode) *delegationPoint {
 	return at
 }
 
-// delegates means that a candidate is itself an NS of the delegation at a name.
+// delegates reports whether a candidate is itself an NS of the delegation at a name.
 func (d *groupDecision) delegates(n *nameNode, c *declarationCandidate) bool {
 	return n == c.at && n != d.tree.apex && c.Key.Type == dns.TypeNS
 }
 
-// isParentData means that a candidate belongs beside the NS of the delegation at a name (RFC 4035 section 2.4).
+// isParentData reports whether a candidate belongs beside the NS of the delegation at a name (RFC 4035 section 2.4).
 func isParentData(n *nameNode, c *declarationCandidate) bool {
 	return n == c.at && c.Key.Type == dns.TypeDS
 }

@@ -169,7 +169,7 @@ func (t *nameTree) countReferences(n *nameNode, d *Declaration, by int) {
 	}
 }
 
-// mayCut means that data of a type takes the names below its own elsewhere: a delegation, or a DNAME.
+// mayCut reports whether data of a type takes the names below its own elsewhere: a delegation, or a DNAME.
 func (t *nameTree) mayCut(n *nameNode, rrtype uint16) bool {
 	return rrtype == dns.TypeNS && n != t.apex || rrtype == dns.TypeDNAME
 }
@@ -231,7 +231,7 @@ func (t *nameTree) highestCut(n *nameNode) *nameNode {
 	return top
 }
 
-// isRelated means that the declarations of other names may exclude those of a name.
+// isRelated reports whether the declarations of other names may exclude those of a name.
 func (t *nameTree) isRelated(n *nameNode) bool {
 	return n.serves > 0 || n == t.apex || t.highestCut(n) != nil
 }

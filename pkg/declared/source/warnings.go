@@ -80,7 +80,7 @@ func (r *zoneRevision) isDelegated(name string) bool {
 	return false
 }
 
-// hasWildcard means that a wildcard above a name may give it an address.
+// hasWildcard reports whether a wildcard above a name may give it an address.
 func (r *zoneRevision) hasWildcard(name string) bool {
 	for name != r.name {
 		name = rrset.ParentName(name)

@@ -75,7 +75,7 @@ type Declaration struct {
 	Note string
 }
 
-// IsElsewhere means that the declaration is for other programs: its type is not published here.
+// IsElsewhere reports whether the declaration is for other programs: its type is not published here.
 func (d Declaration) IsElsewhere() bool {
 	return !d.Accepted && d.Key.Type == dns.TypeNone && d.Ref.Kind == EndpointKind
 }

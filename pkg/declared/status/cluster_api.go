@@ -202,7 +202,7 @@ func (w Workspace) report(prev *controlplane.WorkspaceTemplateStatus) *controlpl
 	return next
 }
 
-// hasAdvanced means that a condition shows more progress than before.
+// hasAdvanced reports whether a condition shows more progress than before.
 func hasAdvanced(prev, next []metav1.Condition, condition string) bool {
 	stage := func(of []metav1.Condition) int {
 		if c := meta.FindStatusCondition(of, condition); c != nil {

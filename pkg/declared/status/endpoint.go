@@ -74,7 +74,7 @@ func Endpoint(prev v1alpha1.DNSEndpointStatus, f EndpointFacts, now time.Time) v
 	return next
 }
 
-// isProgrammed means that a status says that a generation is programmed.
+// isProgrammed reports whether a status says that a generation is programmed.
 func isProgrammed(s v1alpha1.DNSEndpointStatus, generation int64) bool {
 	c := meta.FindStatusCondition(s.Conditions, Programmed)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == generation && s.LastSyncTime != nil

@@ -97,7 +97,7 @@ func crashMessage(pod *corev1.Pod) string {
 	return ""
 }
 
-// sidecarEnded means that the sidecar has exited and has not been restarted yet while named runs.
+// sidecarEnded reports whether the sidecar has exited and has not been restarted yet while named runs.
 func sidecarEnded(pod *corev1.Pod) bool {
 	running, ended := false, false
 	for _, c := range pod.Status.ContainerStatuses {

@@ -86,7 +86,7 @@ func (s ProviderServerFacts) problem() string {
 	return cmp.Or(s.Problem, s.UpdateProblem, s.TransferProblem)
 }
 
-// IsReady means that zones can be brought to the provider.
+// IsReady reports whether zones can be brought to the provider.
 func (f ProviderFacts) IsReady() bool { return f.ready(f.reachable(), f.authenticated()).Holds() }
 
 // Provider computes the status of a provider. Times are those of the last change.

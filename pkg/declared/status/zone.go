@@ -95,8 +95,8 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 	return next
 }
 
-// isUnknown means that nobody knows what the zone's primaries hold, because they were not asked, or not all answered. Then the last known
-// values remain.
+// isUnknown reports whether nobody knows what the zone's primaries hold, because they were not asked, or not all answered. Then the last
+// known values remain.
 func (f ZoneFacts) isUnknown() bool {
 	switch f.Problem.Reason {
 	case PrimaryFailed, ReconcileFailed:
@@ -110,7 +110,7 @@ func (f ZoneFacts) isUnknown() bool {
 // ZoneVerdicts are the conditions of a zone.
 type ZoneVerdicts struct{ Ready, Progressing, Degraded Verdict }
 
-// Flipped means that a condition's status differs from that in o.
+// Flipped reports whether a condition's status differs from that in o.
 func (v ZoneVerdicts) Flipped(o ZoneVerdicts) bool {
 	return v.Ready.Status != o.Ready.Status || v.Progressing.Status != o.Progressing.Status || v.Degraded.Status != o.Degraded.Status
 }

@@ -53,6 +53,7 @@ type Error struct {
 	Err   error
 }
 
+// Error has the form file:line: cause.
 func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Place, e.Err) }
 
 // Unwrap gives errors.Is and errors.As the cause.

@@ -24,7 +24,7 @@ type Answer struct {
 	Zone string
 }
 
-// Differs means that the server does not answer with what its zone holds, or not at all.
+// Differs reports whether the server does not answer with what its zone holds, or not at all.
 func (a Answer) Differs() bool {
 	return a.Rcode == NoReply || a.Rcode == dns.RcodeServerFailure || !a.Held.Equal(a.Served)
 }

@@ -47,7 +47,7 @@ type answered struct {
 	err error
 }
 
-// NewPartialMirror makes a mirror that knows nothing but the answers to questions for some names and types, given at one time: an RRset
+// NewPartialMirror returns a mirror that knows nothing but the answers to questions for some names and types, given at one time: an RRset
 // without data does not exist.
 func NewPartialMirror(zone string, soa rrset.SOA, at time.Time, sets ...rrset.RRset) *Mirror {
 	m := (*Mirror)(nil).rebased(zone, soa)
@@ -100,7 +100,7 @@ func (m *Mirror) withAnswers(answers []answered, era uint32) *Mirror {
 	return &next
 }
 
-// isAskedAlike is true if both questions were answered, for the same declaration, or neither was.
+// isAskedAlike reports whether both questions were answered, for the same declaration, or neither was.
 func isAskedAlike(a, b Asked) bool { return a.For == b.For && (a.Err == nil) == (b.Err == nil) }
 
 // SeenAt is the last time at which the server is known to have had what the mirror has at a name and type; known is false if there is

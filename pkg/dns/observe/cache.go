@@ -227,7 +227,7 @@ func (s *serverEntry) noteAnswered(ctx context.Context, obs Observation) {
 	}
 }
 
-// IsSilent means that a server has not answered the last question for a zone.
+// IsSilent reports whether a server has not answered the last question for a zone.
 func (o *Observer) IsSilent(server Peer) bool {
 	o.mu.Lock()
 	s := o.servers[server]
@@ -261,7 +261,7 @@ func (s *serverEntry) unlessRefused(ctx context.Context) (context.Context, conte
 	return ctx, func() { end(nil) }
 }
 
-// failedVerification means that a server answered a signed query without a valid signature, or refused the key.
+// failedVerification reports whether a server answered a signed query without a valid signature, or refused the key.
 func failedVerification(err error) bool {
 	var e *wire.Error
 	return errors.As(err, &e) && e.TSIGError != 0 || errors.Is(err, wire.ErrUnsigned) || errors.Is(err, wire.ErrSignature) || errors.Is(err, wire.ErrClock)

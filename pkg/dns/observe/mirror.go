@@ -35,7 +35,7 @@ type content = snapshot.Map[rrset.Key, rrset.RRset]
 
 func hashByName(key rrset.Key) uint64 { return snapshot.String(key.Name) }
 
-// NewMirror makes a mirror of RRsets, among which there must be no SOA.
+// NewMirror returns a mirror of RRsets, among which there must be no SOA.
 func NewMirror(zone string, soa rrset.SOA, sets ...rrset.RRset) *Mirror {
 	e := (&Mirror{}).beginEdit()
 	e.Grow(len(sets))

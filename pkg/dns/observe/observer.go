@@ -79,7 +79,7 @@ func entryKeyOf(server Peer, zone Zone, key *wire.Key) entryKey {
 	return k
 }
 
-// New makes an Observer with an empty cache. It need not be closed.
+// New returns an Observer with an empty cache. It need not be closed.
 func New(options Options) *Observer {
 	options.setDefaults()
 	return &Observer{

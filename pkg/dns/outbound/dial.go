@@ -73,8 +73,8 @@ func (a *Account) Dial(ctx context.Context, network, address string) (net.Conn, 
 	return &conn{Conn: open, account: a, leave: leave}, nil
 }
 
-// IsCrowded is true if the account of a connection that Dial made, or its namespace, has more than half of the connections that it may
-// have: an idle one is better closed then.
+// IsCrowded reports whether the account of a connection that Dial made, or its namespace, has more than half of the connections that it
+// may have: an idle one is better closed then.
 func IsCrowded(open net.Conn) bool {
 	c, ok := open.(*conn)
 	if !ok || c.account.connections == 0 {

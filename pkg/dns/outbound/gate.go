@@ -242,7 +242,7 @@ func (q *queues) leave(key string) {
 	q.drop(key, of)
 }
 
-// isCrowded means that more than half of the places of a key are taken or waited for.
+// isCrowded reports whether more than half of the places of a key are taken or waited for.
 func (q *queues) isCrowded(key string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

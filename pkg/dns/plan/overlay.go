@@ -70,7 +70,7 @@ func (o Overlay) showsBottom(key rrset.Key) bool {
 	return !rrset.IsServerMaintained(key.Type) && !o.Hide(key)
 }
 
-// isBlocked means that an RRset of Top cannot coexist with what remains of Bottom.
+// isBlocked reports whether an RRset of Top cannot coexist with what remains of Bottom.
 func (o Overlay) isBlocked(key rrset.Key) bool {
 	if !o.bottomLacks(key) {
 		return false

@@ -64,7 +64,7 @@ func ParseRelative(rrtype uint16, rdata, origin string) (canonical, spelled stri
 	return canonical, spelled, nil
 }
 
-// HasRules means that package rrset, not miekg/dns, defines the text of a type.
+// HasRules reports whether package rrset, not miekg/dns, defines the text of a type.
 func HasRules(rrtype uint16) bool {
 	_, ok := codecs[rrtype]
 	return ok

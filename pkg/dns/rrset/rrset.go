@@ -86,7 +86,7 @@ func (s RRset) Equal(o RRset) bool {
 	return s.Key == o.Key && s.TTL == o.TTL && slices.Equal(s.Rdata, o.Rdata)
 }
 
-// New makes an RRset of canonical rdata in any order; duplicates are dropped. The arguments are not kept.
+// New returns an RRset of canonical rdata in any order; duplicates are dropped. The arguments are not kept.
 func New(key Key, ttl uint32, rdata ...string) RRset {
 	set := RRset{Key: key, TTL: ttl, Rdata: slices.Clone(rdata)}
 	if len(set.Rdata) > 1 {

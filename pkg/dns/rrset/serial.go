@@ -1,7 +1,7 @@
 package rrset
 
-// SerialLess is true if serial a comes before b in serial number arithmetic (RFC 1982 section 3.2). Two serials that are exactly 2^31
-// apart have no order: neither is less.
+// SerialLess reports whether serial a comes before b in serial number arithmetic (RFC 1982 section 3.2). Two serials that are exactly
+// 2^31 apart have no order: neither is less.
 func SerialLess(a, b uint32) bool {
 	return a != b && b-a < 1<<31
 }

@@ -76,7 +76,7 @@ func indexOf[K comparable, V any](few []hashedEntry[K, V], key K) int {
 	return -1
 }
 
-// sameMemory is true if two shards are the same slice.
+// sameMemory reports whether two shards are the same slice.
 func sameMemory[K comparable, V any](s, t []hashedEntry[K, V]) bool {
 	return len(s) == len(t) && (len(s) == 0 || &s[0] == &t[0])
 }

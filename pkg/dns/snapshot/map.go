@@ -48,8 +48,8 @@ func shardCount(entries int) int {
 	return min(maxShards, 1<<bits.Len(uint(n-1)))
 }
 
-// New makes an empty Map. hash must spread keys over all 64 bits, as String does. Keys may share a hash on purpose: Near then yields them
-// together.
+// New returns an empty Map. hash must spread keys over all 64 bits, as String does. Keys may share a hash on purpose: Near then yields
+// them together.
 func New[K comparable, V any](hash func(K) uint64) Map[K, V] { return Map[K, V]{hash: hash} }
 
 var seed = maphash.MakeSeed()

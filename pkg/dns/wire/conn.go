@@ -92,7 +92,7 @@ func (c *Conn) ExchangePrepared(ctx context.Context, p *Prepared) (*dns.Msg, err
 	return reply, nil
 }
 
-// IsCrowded means that the connection is better closed than kept (outbound.IsCrowded). No exchange may be under way.
+// IsCrowded reports whether the connection is better closed than kept (outbound.IsCrowded). No exchange may be under way.
 func (c *Conn) IsCrowded() bool { return c.nc != nil && outbound.IsCrowded(c.nc) }
 
 // Close ends the connection. An exchange under way fails.

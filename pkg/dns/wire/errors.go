@@ -44,6 +44,7 @@ type Error struct {
 	Err error
 }
 
+// Error has the form "UPDATE of zone at server: detail".
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Op)
@@ -83,13 +84,13 @@ func (e *Error) Detail() string {
 	return describeCause(e.Err)
 }
 
-// RefusesKey means that the server refused the key or its signature (RFC 8945 section 5.2): with a TSIG error or, as PowerDNS does, with
-// a NOTAUTH that has no TSIG record, which may also be about the time. A server that does not have a zone says so in a signed reply.
+// RefusesKey reports whether the server refused the key or its signature (RFC 8945 section 5.2): with a TSIG error or, as PowerDNS does,
+// with a NOTAUTH that has no TSIG record, which may also be about the time. A server that does not have a zone says so in a signed reply.
 func (e *Error) RefusesKey() bool {
 	return e.TSIGError != 0 && e.TSIGError != dns.RcodeBadTime || e.Rcode == dns.RcodeNotAuth && errors.Is(e.Err, ErrUnsigned)
 }
 
-// Transient means that the same request may succeed later without a change of specification or Secret: after a time-out, a failed
+// Transient reports whether the same request may succeed later without a change of specification or Secret: after a time-out, a failed
 // connection, SERVFAIL, with a zone that is not loaded (yet), or with a clock that is off. A refusal by policy, an unknown key, a wrong
 // secret, a transfer beyond a limit and a request that cannot be built are terminal.
 func (e *Error) Transient() bool {

@@ -46,7 +46,7 @@ const idleConnections = 32
 // maxRest is how much of a response that nobody wants is read, in bytes: the connection of one that was not read to its end is closed.
 const maxRest = 4 << 10
 
-// NewClient makes a client that keeps its connections open.
+// NewClient returns a client that keeps its connections open.
 func NewClient(options ClientOptions) *Client {
 	timeout := options.Timeout
 	if timeout == 0 {

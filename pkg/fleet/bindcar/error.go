@@ -25,10 +25,12 @@ type Error struct {
 	Err error
 }
 
+// Error is the Sentence with its subject.
 func (e *Error) Error() string {
 	return "bindcar: " + e.Sentence()
 }
 
+// Unwrap is what kept a response from coming, nil if one came.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Sentence says what happened, with details, as a sentence without its subject.
@@ -39,7 +41,7 @@ func (e *Error) Sentence() string {
 	return e.Message + ": " + e.Details
 }
 
-// Transient means that the same request may succeed later without anybody changing anything.
+// Transient reports whether the same request may succeed later without anybody changing anything.
 func (e *Error) Transient() bool {
 	switch e.Code {
 	case 0, http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusFailedDependency:
@@ -50,13 +52,13 @@ func (e *Error) Transient() bool {
 	return e.Code >= 500 && e.Reason != status.RNDCAuthenticationFailed
 }
 
-// IsExists means that the zone was there already.
+// IsExists reports whether the zone was there already.
 func IsExists(err error) bool { return hasCode(err, http.StatusConflict) }
 
-// IsNotFound means that the server has no such zone.
+// IsNotFound reports whether the server has no such zone.
 func IsNotFound(err error) bool { return hasCode(err, http.StatusNotFound) }
 
-// IsNotSupported means that the sidecar cannot do what was asked: it is of another version, or not ours.
+// IsNotSupported reports whether the sidecar cannot do what was asked: it is of another version, or not ours.
 func IsNotSupported(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Reason == status.BindcarNotImplemented
@@ -67,7 +69,7 @@ func hasCode(err error, code int) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// newError has the condition's reason and message for an HTTP status.
+// newError returns the Error of an HTTP status, with the reason and message for a condition.
 func newError(code int, failure Failure) *Error {
 	e := &Error{Code: code, Details: shorten(cmp.Or(failure.Details, failure.Error))}
 	switch code {

@@ -15,7 +15,7 @@ type Notification struct {
 	Lost bool `json:"lost,omitempty"`
 }
 
-// isHeartbeat means that a line only shows that the stream is alive.
+// isHeartbeat reports whether a line only shows that the stream is alive.
 func (n Notification) isHeartbeat() bool { return n.Zone == "" && !n.Lost }
 
 // HeartbeatInterval is how often a line is sent when there is no news. A reader that received nothing for three times as

@@ -61,7 +61,7 @@ type Leaf struct {
 	Cert *x509.Certificate
 }
 
-// newAuthority makes an authority that is valid for life from now on.
+// newAuthority returns an authority that is valid for life from now on.
 func newAuthority(now time.Time, life time.Duration) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -137,13 +137,13 @@ func (a *Authority) Mint(now time.Time, life time.Duration, subject Subject) (*L
 	return &Leaf{CertPEM: encodeCert(cert), KeyPEM: keyPEM, Cert: cert}, nil
 }
 
-// isValid means that the certificate may be used at this time. It is false as well when the clock has been set back to before the
+// isValid reports whether the certificate may be used at this time. It is false as well when the clock has been set back to before the
 // certificate's making.
 func isValid(cert *x509.Certificate, now time.Time) bool {
 	return !now.Before(cert.NotBefore) && now.Before(cert.NotAfter)
 }
 
-// isDue means that the certificate should be replaced: two thirds of its life are over, or it is not valid now.
+// isDue reports whether the certificate should be replaced: two thirds of its life are over, or it is not valid now.
 func isDue(cert *x509.Certificate, now time.Time) bool {
 	return !isValid(cert, now) || !now.Before(renewalTime(cert))
 }

@@ -63,7 +63,7 @@ func injectBundle(ctx context.Context, client dynamic.Interface, target Target, 
 	return nil
 }
 
-// isCurrent means that every caBundle of the object is the bundle already.
+// isCurrent reports whether every caBundle of the object is the bundle already.
 func isCurrent(obj *unstructured.Unstructured, bundle []byte) bool {
 	want := base64.StdEncoding.EncodeToString(bundle)
 	webhooks, isWebhook := webhooksOf(obj)

@@ -31,8 +31,8 @@ func (s State) Issue(now time.Time, subject Subject) (map[string][]byte, error) 
 	return map[string][]byte{corev1.TLSCertKey: leaf.CertPEM, corev1.TLSPrivateKeyKey: leaf.KeyPEM, BundleKey: s.Bundle()}, nil
 }
 
-// IsCurrent means that what Issue made before can stay: the key belongs to the certificate, the certificate is for exactly this subject,
-// the present signer made it, it is not due, and the bundle is the present one.
+// IsCurrent reports whether what Issue made before can stay: the key belongs to the certificate, the certificate is for exactly this
+// subject, the present signer made it, it is not due, and the bundle is the present one.
 func (s State) IsCurrent(data map[string][]byte, now time.Time, subject Subject) bool {
 	pair, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
 	if err != nil || s.Signer == nil {

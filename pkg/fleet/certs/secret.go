@@ -66,7 +66,7 @@ func ReadSecret(secret *corev1.Secret) (State, error) {
 	return s, nil
 }
 
-// newSecret makes an empty Secret for the authority.
+// newSecret returns an empty Secret for the authority.
 func newSecret(key types.NamespacedName) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: key.Namespace,

@@ -55,7 +55,7 @@ func keySigningKeys(mirror *observe.Mirror) []*dns.DNSKEY {
 // typeSigning is BIND's private type for how far the signing of a zone is: algorithm, key tag, removal, completion.
 const typeSigning = 65534
 
-// isFullySigned means that the zone has signatures and a chain of names, and no key that named is still signing with.
+// isFullySigned reports whether the zone has signatures and a chain of names, and no key that named is still signing with.
 func isFullySigned(mirror *observe.Mirror) bool {
 	at := func(rrtype uint16) rrset.RRset {
 		set, _ := mirror.Get(rrset.Key{Name: mirror.Zone, Type: rrtype})
@@ -66,8 +66,8 @@ func isFullySigned(mirror *observe.Mirror) bool {
 	return chain && signed && !slices.ContainsFunc(at(typeSigning).Rdata, isSigningPending)
 }
 
-// isSigningPending means that a record of named's says that it still signs with a key: `\# 5 0D4C330001` says that it is done. A longer
-// one is about a chain of NSEC3, of which the zone has none before it is complete.
+// isSigningPending reports whether a record of named's says that it still signs with a key: `\# 5 0D4C330001` says that it is done. A
+// longer one is about a chain of NSEC3, of which the zone has none before it is complete.
 func isSigningPending(rdata string) bool {
 	fields := strings.Fields(rdata)
 	if len(fields) < 3 {

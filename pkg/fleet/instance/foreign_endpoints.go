@@ -47,7 +47,7 @@ func (c *podChecker) foreignEndpoints(ctx context.Context, instance *v1beta1.Bin
 	return foreign, nil
 }
 
-// sendsElsewhere means that an EndpointSlice has an endpoint in service with another address than these.
+// sendsElsewhere reports whether an EndpointSlice has an endpoint in service with another address than these.
 func sendsElsewhere(slice *discoveryv1.EndpointSlice, own map[string]bool) bool {
 	return slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool {
 		return ptr.Deref(e.Conditions.Ready, true) && slices.ContainsFunc(e.Addresses, func(address string) bool { return !own[address] })

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
-// isMounting means that a pod has a node and none of its containers has ever run: the kubelet prepares its volumes.
+// isMounting reports whether a pod has a node and none of its containers has ever run: the kubelet prepares its volumes.
 func isMounting(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp.IsZero() &&
 		!slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {

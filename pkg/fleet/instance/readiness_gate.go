@@ -98,7 +98,7 @@ func (g *readinessGate) update(required, served int, now time.Time) (open bool, 
 	return g.open, loading
 }
 
-// isStuck means that the pod has had time to get a zone and got none.
+// isStuck reports whether the pod has had time to get a zone and got none.
 func (g *readinessGate) isStuck(now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -139,7 +139,7 @@ func (r rollout) siblingsOf(ctx context.Context, instance *v1beta1.Bind9Instance
 	return slices.Collect(maps.Keys(found)), nil
 }
 
-// isExposed means that the pod that a StatefulSet replaces first, the one with the highest ordinal, is in service.
+// isExposed reports whether the pod that a StatefulSet replaces first, the one with the highest ordinal, is in service.
 func (r rollout) isExposed(ctx context.Context, set *appsv1.StatefulSet) (bool, error) {
 	pods, err := podsByName(ctx, r.client, set.Namespace, set.Name)
 	if err != nil {

@@ -33,7 +33,7 @@ type zoneRemoval struct {
 	zone     string
 }
 
-// isDue means that a zone may be removed that is to be served by a number of other instances and is by some of them.
+// isDue reports whether a zone may be removed that is to be served by a number of other instances and is by some of them.
 func (r *zoneRemovals) isDue(removal zoneRemoval, serving, of int, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +123,7 @@ func assignmentsOf(zones []*v1beta1.DNSZone, f *membership.Fleet) assignments {
 	return all
 }
 
-// isOn means that an instance is to serve the zone of that name.
+// isOn reports whether an instance is to serve the zone of that name.
 func (a assignments) isOn(name string, instance client.ObjectKey) bool {
 	return slices.ContainsFunc(a.zones[name], func(zone *v1beta1.DNSZone) bool {
 		return slices.ContainsFunc(a.fleet.InstancesOf(zone), func(i *v1beta1.Bind9Instance) bool { return client.ObjectKeyFromObject(i) == instance })
@@ -147,7 +147,7 @@ func (a assignments) countServing(name string) (serving, of int) {
 	return serving, of
 }
 
-// isRefused means that a zone is served nowhere because of others or for want of permission.
+// isRefused reports whether a zone is served nowhere because of others or for want of permission.
 func isRefused(zone *v1beta1.DNSZone) bool {
 	ready := meta.FindStatusCondition(zone.Status.Conditions, status.Ready)
 	return ready != nil && (ready.Reason == status.DuplicateZone || ready.Reason == status.NotPermitted)

@@ -93,7 +93,7 @@ func kindOf(o client.Object) string {
 	return AsCluster(o, "").Kind.Kind
 }
 
-// IsGlobal means that zones of every namespace may use the cluster.
+// IsGlobal reports whether zones of every namespace may use the cluster.
 func (c Cluster) IsGlobal() bool { return c.GetNamespace() == "" }
 
 // OwnerReference makes the cluster the owner of an object; it returns nil when there is no cluster.

@@ -36,7 +36,7 @@ func AwaitDependents(ctx context.Context, c client.Client, home string, servers 
 	return going, nil
 }
 
-// hasDependents means that a zone would lose its servers, or is still to be deleted from them.
+// hasDependents reports whether a zone would lose its servers, or is still to be deleted from them.
 func hasDependents(ctx context.Context, c client.Client, home string, servers client.Object) (bool, error) {
 	if servers.GetAnnotations()[v1beta1.AllowDeletionAnnotation] == "true" {
 		return false, nil
@@ -59,7 +59,7 @@ func hasDependents(ctx context.Context, c client.Client, home string, servers cl
 	}), nil
 }
 
-// depends means that a zone is on an instance of a cluster, or has no primary but an instance.
+// depends reports whether a zone is on an instance of a cluster, or has no primary but an instance.
 func depends(all *membership.Fleet, z *v1beta1.DNSZone, instances []*v1beta1.Bind9Instance, servers metav1.Object) bool {
 	instance, ok := servers.(*v1beta1.Bind9Instance)
 	if !ok {

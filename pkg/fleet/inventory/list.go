@@ -101,7 +101,7 @@ func SidecarOfPod(pod *corev1.Pod) (bindcar.Address, error) {
 	}, err
 }
 
-// HasRunningSidecar means that it makes sense to talk to a pod's sidecar.
+// HasRunningSidecar reports whether it makes sense to talk to a pod's sidecar.
 func HasRunningSidecar(pod *corev1.Pod) bool {
 	if pod.Status.PodIP == "" || pod.Status.Phase != corev1.PodRunning || !pod.DeletionTimestamp.IsZero() {
 		return false
@@ -120,8 +120,8 @@ func RunningContainers(pod *corev1.Pod) map[string]int32 {
 	return running
 }
 
-// IsTerminating means that a namespace is being deleted, or does not exist. Through a reader that has no cache, false means that nothing
-// was deleted with the namespace before the call: it has its deletionTimestamp before anything in it has.
+// IsTerminating reports whether a namespace is being deleted, or does not exist. Through a reader that has no cache, false means that
+// nothing was deleted with the namespace before the call: it has its deletionTimestamp before anything in it has.
 func IsTerminating(ctx context.Context, live client.Reader, namespace string) (bool, error) {
 	head := &metav1.PartialObjectMetadata{}
 	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))

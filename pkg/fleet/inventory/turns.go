@@ -136,7 +136,7 @@ func (t *Turns) end(own turn) {
 	}
 }
 
-// hasRoom means that a turn can be given. t.mu is held.
+// hasRoom reports whether a turn can be given. t.mu is held.
 func (t *Turns) hasRoom(own turn) bool {
 	return t.busy[turn{namespace: own.namespace}] < t.PerNamespace && (own.servers == "" || t.busy[own] < t.PerServers)
 }

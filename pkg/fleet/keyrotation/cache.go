@@ -35,7 +35,7 @@ type cachedRing struct {
 	at    time.Time
 }
 
-// NewCache makes an empty cache, which reads keys from their Secrets, one at a time and by name.
+// NewCache returns an empty cache, which reads keys from their Secrets, one at a time and by name.
 func NewCache(reader client.Reader) *Cache {
 	read := func(ctx context.Context, name client.ObjectKey) (*wire.Key, error) {
 		secret := &corev1.Secret{}

@@ -219,7 +219,7 @@ func (p *ensurePass) patchSecret(ctx context.Context, secret *corev1.Secret, dat
 	return p.Client.Patch(ctx, secret, patch, client.FieldOwner(apply.FieldOwner))
 }
 
-// isRotationDue means that a key that was made here has reached the age at which it is replaced.
+// isRotationDue reports whether a key that was made here has reached the age at which it is replaced.
 func (p *ensurePass) isRotationDue(ring named.Keyring, source *corev1.Secret) bool {
 	at := ring.RotateAt(p.owner.settings.Rotation)
 	return at != nil && !p.now.Before(at.Time) && metav1.IsControlledBy(source, p.owner)

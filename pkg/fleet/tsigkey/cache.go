@@ -39,7 +39,7 @@ type cachedKey struct {
 	err error
 }
 
-// NewCache makes a cache that reads a key again when it is older than maxAge. A key that was replaced stays valid for named.KeyGrace;
+// NewCache returns a cache that reads a key again when it is older than maxAge. A key that was replaced stays valid for named.KeyGrace;
 // maxAge and the longest use of a key must end within it. A key that cannot be read again is used for grace longer, unless a server
 // refuses it.
 func NewCache(read ReadFunc, maxAge, grace time.Duration) *Cache {

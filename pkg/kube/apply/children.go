@@ -48,7 +48,7 @@ type Children struct {
 	applied *cache.Expiring
 }
 
-// NewChildren makes Children that writes with c.
+// NewChildren returns Children that writes with c.
 func NewChildren(c client.Client) *Children {
 	return &Children{client: c, applied: cache.NewExpiring()}
 }
@@ -153,7 +153,7 @@ func (c *Children) readMetadata(ctx context.Context, child Configuration) (*meta
 	return found, client.IgnoreNotFound(c.client.Get(ctx, key, found, options...))
 }
 
-// IsKnown means that an object was applied lately.
+// IsKnown reports whether an object was applied lately.
 func (c *Children) IsKnown(child Configuration) bool {
 	_, ok := c.applied.Get(nameOfChild(child))
 	return ok
@@ -194,7 +194,7 @@ func (c *Children) lastApplied(name string) appliedChild {
 	return known
 }
 
-// isUnchanged means that the object that was found is what was applied, or may be so once the cache is up to date.
+// isUnchanged reports whether the object that was found is what was applied, or may be so once the cache is up to date.
 func (a appliedChild) isUnchanged(digest string, found client.Object, now time.Time) bool {
 	return a.digest == digest && (found.GetUID() == a.uid && versionOf(found) == a.version || now.Sub(a.at) < CacheLag)
 }
@@ -216,7 +216,7 @@ func digestOf(configuration any) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// IsNamespaceTerminating means that nothing can be created in a namespace any more because it is being deleted.
+// IsNamespaceTerminating reports whether nothing can be created in a namespace any more because it is being deleted.
 func IsNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

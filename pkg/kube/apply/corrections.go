@@ -31,7 +31,7 @@ type Corrections struct {
 	delays *cache.Expiring
 }
 
-// NewCorrections makes the Corrections of a process whose statuses are all written by a client of NewClient. With any other client, no
+// NewCorrections returns the Corrections of a process whose statuses are all written by a client of NewClient. With any other client, no
 // write counts as its own.
 func NewCorrections(c client.Client) *Corrections {
 	corrections := &Corrections{delays: cache.NewExpiring()}
@@ -41,7 +41,7 @@ func NewCorrections(c client.Client) *Corrections {
 	return corrections
 }
 
-// IsOverwritten means that somebody else has changed an object's status. An object that is older than our last write to it does not
+// IsOverwritten reports whether somebody else has changed an object's status. An object that is older than our last write to it does not
 // count.
 func (c *Corrections) IsOverwritten(before, after client.Object) bool {
 	if before.GetResourceVersion() == after.GetResourceVersion() || before.GetUID() != after.GetUID() || c.writes.covers(after) {
@@ -75,7 +75,7 @@ func (c *Corrections) Others() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return !c.IsOverwritten(e.ObjectOld, e.ObjectNew) }}
 }
 
-// covers means that our last write to an object made it what it is, or came later.
+// covers reports whether our last write to an object made it what it is, or came later.
 func (w *ownWrites) covers(o metav1.Object) bool {
 	if w == nil {
 		return false

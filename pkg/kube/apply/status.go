@@ -74,7 +74,7 @@ func ReplaceStatus(ctx context.Context, c client.Client, gvk schema.GroupVersion
 	return written.ResourceVersion, nil
 }
 
-// isGone means that an object could not be written because it does not exist any more, or is another one by now.
+// isGone reports whether an object could not be written because it does not exist any more, or is another one by now.
 func isGone(err error) bool {
 	return apierrors.IsNotFound(err) || (apierrors.IsConflict(err) && strings.Contains(err.Error(), "UID"))
 }

@@ -42,7 +42,7 @@ type Transitions struct {
 	limit    flowcontrol.PassiveRateLimiter
 }
 
-// NewTransitions makes Events with a recorder; none with nil.
+// NewTransitions returns a Transitions that makes Events with a recorder; none with nil.
 func NewTransitions(recorder events.EventRecorder) *Transitions {
 	return &Transitions{recorder: recorder, limit: flowcontrol.NewTokenBucketPassiveRateLimiter(10, 100)}
 }

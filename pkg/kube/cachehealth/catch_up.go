@@ -20,7 +20,7 @@ import (
 // drainTimeout is how long an informer may take to store what it was given last.
 const drainTimeout = 5 * time.Second
 
-// isExpired means that a watch cannot begin where it should: kube-apiserver has forgotten that version, as after each of its starts.
+// isExpired reports whether a watch cannot begin where it should: kube-apiserver has forgotten that version, as after each of its starts.
 func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
 // catchUp watches from the last version that the informer was given: first come, by a list, the events that it has missed. client-go

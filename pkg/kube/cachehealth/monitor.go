@@ -133,7 +133,7 @@ func (m *Monitor) report(name string, err error) {
 	m.failing[name] = f
 }
 
-// wasAway means that kube-apiserver did not answer a short while ago.
+// wasAway reports whether kube-apiserver did not answer a short while ago.
 func (m *Monitor) wasAway() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -44,8 +44,8 @@ func waitToResume(ctx context.Context) {
 	}
 }
 
-// isAway means that no kube-apiserver is reached, or none that can read its store at present. An answer that cannot be read is no such
-// error.
+// isAway reports whether no kube-apiserver is reached, or none that can read its store at present. An answer that cannot be read is no
+// such error.
 func isAway(err error) bool {
 	var transport *url.Error
 	return errors.As(err, &transport) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsInternalError(err)
@@ -79,7 +79,7 @@ func WaitForServer(ctx context.Context, config *rest.Config) error {
 	}
 }
 
-// isCut means that a watch ended because its connection was lost: it can go on where it was.
+// isCut reports whether a watch ended because its connection was lost: it can go on where it was.
 func isCut(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) || !apierrors.HasStatusCause(err, decodingCause) {

@@ -26,7 +26,7 @@ type Clients struct {
 	byGroup map[schema.GroupVersion]rest.Interface
 }
 
-// NewClients makes clients of the Kubernetes cluster at config.
+// NewClients returns clients of the Kubernetes cluster at config.
 func NewClients(config *rest.Config) (*Clients, error) {
 	c := &Clients{runtime.NewScheme(), map[schema.GroupVersion]rest.Interface{}}
 	utilruntime.Must(v1beta1.AddToScheme(c.scheme))

@@ -53,7 +53,7 @@ func isAllowed(r *http.Request) bool {
 	return statusPath.MatchString(r.URL.Path) || eventPath.MatchString(r.URL.Path) && selectsObject(query.Get("fieldSelector"))
 }
 
-// selectsObject means that a field selector of events leaves only those of one object that has a SyncStatus.
+// selectsObject reports whether a field selector of events leaves only those of one object that has a SyncStatus.
 func selectsObject(selector string) bool {
 	s, err := fields.ParseSelector(selector)
 	if err != nil {

@@ -46,7 +46,7 @@ type connection struct {
 	watched map[client.ObjectKey]context.CancelFunc
 }
 
-// Takes means that a provider has a backend.
+// Takes reports whether a provider has a backend.
 func (b *Backends) Takes(p *v1beta1.DNSProvider) bool { return b.kindOf(p) != nil }
 
 func (b *Backends) kindOf(p *v1beta1.DNSProvider) host.BackendKind {

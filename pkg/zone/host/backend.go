@@ -63,7 +63,7 @@ func (e *Error) Error() string {
 // Unwrap is what happened.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Transient means that the error may pass without a person.
+// Transient reports whether the error may pass without a person.
 func (e *Error) Transient() bool { return e.Temporary }
 
 // Observation is what a backend held of one zone at one moment. It is immutable.

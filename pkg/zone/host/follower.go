@@ -93,7 +93,7 @@ func (f *Follower) UntilTransfer(now time.Time) (after time.Duration, due bool) 
 	return at.Sub(now), !f.since.IsZero() && f.retryAt.IsZero() && now.Before(at.Add(transferGrace))
 }
 
-// IsFailing means that the secondary has not moved although it was ordered to transfer the zone.
+// IsFailing reports whether the secondary has not moved although it was ordered to transfer the zone.
 func (f *Follower) IsFailing(now time.Time) bool {
 	return !f.retryAt.IsZero() && now.Sub(f.since) >= transferGrace
 }

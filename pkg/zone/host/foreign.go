@@ -98,5 +98,5 @@ func (e *MissingZoneError) Error() string {
 	return fmt.Sprintf("%s; create the zone there, as a primary zone that the update key may update and the transfer key may transfer: nobody else does on servers of a DNSProvider", e.detail)
 }
 
-// Transient means that it may pass by itself.
+// Transient reports whether it may pass by itself.
 func (e *MissingZoneError) Transient() bool { return e.rcode == dns.RcodeServerFailure }

@@ -162,13 +162,13 @@ func (w *Writer) zonesLeft(ctx context.Context, key source.ObjectKey, o *v1alpha
 	return left, nil
 }
 
-// isHeld means that data of the object may be in any zone.
+// isHeld reports whether data of the object may be in any zone.
 func (n *endpointOutcome) isHeld() bool {
 	return len(n.Held) > 0 || slices.ContainsFunc(n.object.Status.Zones, func(z v1alpha1.EndpointZone) bool { return !n.facts.Left(z) })
 }
 
-// mustWait means that it is too early for a status: the object has one, and a zone has still to confirm it. An object without a status
-// gets one at once, which shows that it has been seen.
+// mustWait reports whether it is too early for a status: the object has one, and a zone has still to confirm it. An object without a
+// status gets one at once, which shows that it has been seen.
 func (n *endpointOutcome) mustWait() bool {
 	if meta.FindStatusCondition(n.object.Status.Conditions, status.Accepted) == nil {
 		return false
@@ -177,7 +177,7 @@ func (n *endpointOutcome) mustWait() bool {
 	return n.incomplete || judged
 }
 
-// isSettled means that all zones that the object has or had anything to do with have dealt with it as it is now.
+// isSettled reports whether all zones that the object has or had anything to do with have dealt with it as it is now.
 func (n *endpointOutcome) isSettled() bool {
 	for _, zone := range n.Held {
 		if !slices.Contains(n.Taken, zone) {

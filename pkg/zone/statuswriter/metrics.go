@@ -41,7 +41,7 @@ type zoneGauges struct {
 	problem string
 }
 
-// NewMetrics makes the metrics and registers them, unless r is nil.
+// NewMetrics returns the metrics and registers them, unless r is nil.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "lockstep", Name: name, Help: help}, labels)

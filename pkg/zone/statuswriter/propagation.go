@@ -63,8 +63,8 @@ func (p *propagation) note(e SyncCompleted) {
 	}
 }
 
-// isOnItsWay means that changes of a zone reach its servers without anybody's help: no person has to act first, nobody has paused the
-// zone, and there are servers.
+// isOnItsWay reports whether changes of a zone reach its servers without anybody's help: no person has to act first, nobody has paused
+// the zone, and there are servers.
 func (e SyncCompleted) isOnItsWay() bool {
 	return !e.Paused && e.Failure.Reason == "" && e.Problem.Reason != status.NoPrimaryInstances
 }
@@ -118,13 +118,13 @@ func (b *batch) complete(e SyncCompleted, isAwaited map[rrset.Key]bool) {
 	b.isProgrammed, b.serial = len(b.pending) == 0, e.Serial
 }
 
-// isDeclarers means that an RRset cannot be served as it is declared, so that whoever declares it has to change something.
+// isDeclarers reports whether an RRset cannot be served as it is declared, so that whoever declares it has to change something.
 func isDeclarers(v status.Verdict) bool {
 	return v.Reason == status.Conflict || v.Reason == status.Shadowed || v.Reason == status.Unsupported
 }
 
-// isServed means that all servers and providers of the zone have it with a serial, or a later one. Where others write as well, serials
-// are theirs.
+// isServed reports whether all servers and providers of the zone have it with a serial, or a later one. Where others write as well,
+// serials are theirs.
 func (e SyncCompleted) isServed(serial uint32) bool {
 	for _, s := range e.Servers {
 		if !s.Current && (s.Shared || s.Serial == 0 || rrset.SerialLess(s.Serial, serial)) {

@@ -105,7 +105,7 @@ func (b *statusQueue) addAfter(moment time.Duration, n statusTask, key source.Ob
 	b.queue.AddWithOpts(priorityqueue.AddOpts{After: moment, Priority: &priority}, key)
 }
 
-// isCrowded means that so many objects of a namespace wait that the next ones have bulkPriority. b.mu is held.
+// isCrowded reports whether so many objects of a namespace wait that the next ones have bulkPriority. b.mu is held.
 func (b *statusQueue) isCrowded(namespace string) bool { return b.waiting[namespace] > manyWaiting }
 
 // setTask replaces an object's task. b.mu is held.
@@ -117,7 +117,7 @@ func (b *statusQueue) setTask(key source.ObjectKey, n statusTask) {
 	b.depth(len(b.tasks))
 }
 
-// isRelease means that the task takes our marks off an object whose data has left a zone: whoever deletes it waits for that.
+// isRelease reports whether the task takes our marks off an object whose data has left a zone: whoever deletes it waits for that.
 func (n statusTask) isRelease() bool { return n.released && n.zone.Name != "" }
 
 // takeTask takes an object's task out of the queue; not ok when a worker has it already.

@@ -33,7 +33,7 @@ type Placement struct {
 	Unplaced []int
 }
 
-// isClaimed means that a record that a zone released is that zone's again or, when it was none's, anybody's.
+// isClaimed reports whether a record that a zone released is that zone's again or, when it was none's, anybody's.
 func (p Placement) isClaimed(by types.NamespacedName) bool {
 	if by.Name == "" {
 		return len(p.Taken)+len(p.Held) > 0
@@ -77,7 +77,7 @@ type Writer struct {
 	released map[source.ObjectKey]map[types.NamespacedName]struct{}
 }
 
-// NewWriter makes a writer, which begins to write once it is started.
+// NewWriter returns a writer, which begins to write once it is started.
 func NewWriter(o Options) *Writer {
 	if o.Cache == nil {
 		o.Cache = o.Client

@@ -61,7 +61,7 @@ const Finalizer = GroupName + "/finalizer"
 // it any more: records on their zone, zones on their servers. On a cluster-scoped cluster it is any zone.
 const DependentsFinalizer = GroupName + "/dependents"
 
-// IsGoing means that an object is being deleted and nothing waits for what depends on it: until then it works as always.
+// IsGoing reports whether an object is being deleted and nothing waits for what depends on it: until then it works as always.
 func IsGoing(o metav1.Object) bool {
 	return o.GetDeletionTimestamp() != nil && !slices.Contains(o.GetFinalizers(), DependentsFinalizer)
 }

@@ -23,9 +23,10 @@ type Error struct {
 	bindcar.Failure
 }
 
+// Error has the form title: details, as the body of the response.
 func (e *Error) Error() string { return e.Failure.Error + ": " + e.Details }
 
-// New makes an error response.
+// New returns an error response.
 func New(code int, title, details string) *Error {
 	return &Error{code, bindcar.Failure{Error: title, Details: details}}
 }
@@ -57,10 +58,10 @@ func FromError(err error) *Error {
 	return New(http.StatusInternalServerError, "internal error", err.Error())
 }
 
-// IsNotFound means that there is no such zone.
+// IsNotFound reports whether there is no such zone.
 func IsNotFound(err error) bool { return err != nil && FromError(err).Code == http.StatusNotFound }
 
-// IsUnavailable means that named could not be reached.
+// IsUnavailable reports whether named could not be reached.
 func IsUnavailable(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, net.ErrClosed) ||

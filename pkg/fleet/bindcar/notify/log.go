@@ -33,7 +33,7 @@ type logEntry struct {
 	position uint64
 }
 
-// NewLog makes an empty log for so many zones.
+// NewLog returns an empty log for so many zones.
 func NewLog(maxZones int) *Log {
 	return &Log{maxZones: maxZones, order: list.New(), zones: map[string]*list.Element{}, added: make(chan struct{})}
 }

@@ -22,7 +22,7 @@ type InitOptions struct {
 	ZonesDir string
 }
 
-// NewInitOptions has the options that hold inside a pod.
+// NewInitOptions returns the options that hold inside a pod.
 func NewInitOptions() *InitOptions {
 	return &InitOptions{RNDCKeyFile: named.ControlKeyFile, RNDCKeyAlgorithm: "hmac-sha256", ZonesDir: named.ZonesDir}
 }

@@ -40,7 +40,7 @@ type Options struct {
 	LogLevel string
 }
 
-// NewOptions has the defaults inside a pod.
+// NewOptions returns the defaults inside a pod.
 func NewOptions() *Options {
 	return &Options{
 		Listen:        []string{fmt.Sprintf(":%d", named.SidecarPort)},

@@ -98,7 +98,7 @@ func (s *server) reconcileZone(ctx context.Context, zone zonefile.Description) (
 	return err == nil, ignoreNotFound(err)
 }
 
-// isUpToDate means that a zone's clause is what it would be with the key.
+// isUpToDate reports whether a zone's clause is what it would be with the key.
 func (s *server) isUpToDate(zone zonefile.Description, key string) bool {
 	return zone.NoticeAddress == s.noticeAddress && zone.TransferKey == key &&
 		(zone.TransferSource == "" || isOwnAddress(zone.TransferSource))

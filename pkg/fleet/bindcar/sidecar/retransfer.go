@@ -134,7 +134,7 @@ func dialPatiently(ctx context.Context, server string) (conn net.Conn, err error
 	return nil, err
 }
 
-// isOwnAddress means that an address is one of this pod's, which may have had another in a former life.
+// isOwnAddress reports whether an address is one of this pod's, which may have had another in a former life.
 func isOwnAddress(source string) bool {
 	source, _, _ = strings.Cut(source, " ")
 	addrs, err := net.InterfaceAddrs()

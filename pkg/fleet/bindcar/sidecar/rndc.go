@@ -23,7 +23,7 @@ type RNDCOptions struct {
 	Timeout time.Duration
 }
 
-// NewRNDCOptions has the options that hold inside a pod.
+// NewRNDCOptions returns the options that hold inside a pod.
 func NewRNDCOptions() *RNDCOptions {
 	o := NewOptions()
 	return &RNDCOptions{Address: o.RNDCAddress, KeyFile: o.RNDCKeyFile, Timeout: time.Minute}

@@ -46,7 +46,7 @@ func (o *Options) watchCertificates(ctx context.Context, group *errgroup.Group) 
 	return config, nil
 }
 
-// newHealthServer makes a server whose connections last for one request.
+// newHealthServer returns a server whose connections last for one request.
 func newHealthServer(ctx context.Context, handler http.Handler) *http.Server {
 	server := newHTTPServer(ctx, handler)
 	server.ReadTimeout, server.WriteTimeout, server.MaxHeaderBytes = handshakeTimeout, handshakeTimeout, 4<<10

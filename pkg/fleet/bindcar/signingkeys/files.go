@@ -68,7 +68,7 @@ func (k keyFiles) writeTo(prefix string) error {
 	return nil
 }
 
-// isComplete means that there is a key with its private half and its state.
+// isComplete reports whether there is a key with its private half and its state.
 func (k keyFiles) isComplete() bool {
 	for entry := range k {
 		stem, private := strings.CutSuffix(entry, ".private")

@@ -33,7 +33,7 @@ type Keeper struct {
 	saved map[string]keyFiles // by Secret
 }
 
-// NewKeeper makes a keeper. open is called when a zone needs the store.
+// NewKeeper returns a keeper. open is called when a zone needs the store.
 func NewKeeper(zones *zonefile.Dir, open func() (Store, error)) *Keeper {
 	return &Keeper{zones: zones, open: open, saved: map[string]keyFiles{}}
 }

@@ -108,7 +108,7 @@ func (d Description) Patched(patch bindcar.PatchZone) (Description, error) {
 	return d, d.Validate()
 }
 
-// SavesKeys means that the keys that sign the zone are saved in a Secret.
+// SavesKeys reports whether the keys that sign the zone are saved in a Secret.
 func (d Description) SavesKeys() bool {
 	return d.Type == bindcar.Primary && d.KeySecret != "" && d.DNSSECPolicy != "" && d.DNSSECPolicy != named.PolicyNone
 }

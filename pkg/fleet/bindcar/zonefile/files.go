@@ -25,13 +25,13 @@ func (f Files) Content() string { return f.stem + contentSuffix }
 
 func (f Files) description() string { return f.stem + descriptionSuffix }
 
-// Described means that the zone has a description, so that it was added at run time.
+// Described reports whether the zone has a description, so that it was added at run time.
 func (f Files) Described() bool {
 	_, err := os.Stat(f.description())
 	return err == nil
 }
 
-// Exist means that there is, or may be, any file of the zone.
+// Exist reports whether there is, or may be, any file of the zone.
 func (f Files) Exist() bool {
 	for _, name := range f.paths() {
 		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {

@@ -67,7 +67,7 @@ func (h *Host) Configure(ctx context.Context, serial uint32, err error, rested b
 	return ""
 }
 
-// cannotTransfer means that a secondary gets the zone from no primary, although its sidecar answers.
+// cannotTransfer reports whether a secondary gets the zone from no primary, although its sidecar answers.
 func cannotTransfer(err error) bool {
 	var e *bindcar.Error
 	return errors.Is(err, host.ErrTransfer) || errors.As(err, &e) && e.Code == http.StatusFailedDependency

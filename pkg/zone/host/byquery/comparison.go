@@ -68,7 +68,7 @@ func judge(seen *observe.Observation, q observe.Question) error {
 	return nil
 }
 
-// isAnswered means that a server with the content answers with an RRset: servers maintain some themselves; at and below a delegation
+// isAnswered reports whether a server with the content answers with an RRset: servers maintain some themselves; at and below a delegation
 // there is a referral, which has nothing but its NS records for certain (RFC 1034 section 4.3.2), and below a DNAME nothing is (RFC 6672
 // section 2.4).
 func isAnswered(content *observe.Mirror, k rrset.Key) bool {

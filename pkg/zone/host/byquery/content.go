@@ -28,7 +28,7 @@ type Content struct {
 // Forget has everything asked anew.
 func (c *Content) Forget() { *c = Content{} }
 
-// Knows means that there is an answer about a key.
+// Knows reports whether there is an answer about a key.
 func (c *Content) Knows(key rrset.Key) bool {
 	_, known := c.sets[key]
 	return known

@@ -87,7 +87,7 @@ func (s *snapshot) answerOurs(all names, of ourSet) rrset.RRset {
 	return answered
 }
 
-// isDamaged means that the values of an RRset of ours are not those that encode makes of it.
+// isDamaged reports whether the values of an RRset of ours are not those that encode makes of it.
 func (s *snapshot) isDamaged(all names, of ourSet) bool {
 	expected := s.encodeSet(all, of.RRset)
 	slices.SortFunc(expected, compareByKey)

@@ -84,7 +84,7 @@ func (l layout) shield(sets names, place string, v value) value {
 	return v
 }
 
-// hasValues means that there are values one part below a name's key.
+// hasValues reports whether there are values one part below a name's key.
 func (l layout) hasValues(sets names, name string) bool {
 	for _, set := range sets[name] {
 		if l.placeOf(set.Key) == name && set.Type != dns.TypePTR {
@@ -137,7 +137,8 @@ func servedWeight(weight, sum int) int {
 	return max(1, int(100.0/float64(sum)*float64(weight)))
 }
 
-// canHoldWeights means that CoreDNS would answer with the weights of an SRV RRset: they make up 100 for each priority, or as good as.
+// canHoldWeights reports whether CoreDNS would answer with the weights of an SRV RRset: they make up 100 for each priority, or as good
+// as.
 func canHoldWeights(set rrset.RRset) bool {
 	sums, values := map[int]int{}, make([]value, len(set.Rdata))
 	for i := range values {

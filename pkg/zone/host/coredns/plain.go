@@ -11,7 +11,7 @@ import (
 // usualSize is enough for the JSON, and the key, of most values.
 const usualSize = 384
 
-// isPlain means that JSON has all strings of a value as they are.
+// isPlain reports whether JSON has all strings of a value as they are.
 func isPlain(v *value) bool {
 	for _, text := range [...]string{v.Host, v.Text, v.Group, v.Marker.Owner, v.Marker.Zone, v.Marker.Type} {
 		for i := range len(text) {

@@ -149,7 +149,7 @@ func (r *reading) requireUnchanged(ctx context.Context, begin string) error {
 	return nil
 }
 
-// isTooLarge means that an answer is larger than one may be, encoded or decoded.
+// isTooLarge reports whether an answer is larger than one may be, encoded or decoded.
 func isTooLarge(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "larger than max") || strings.Contains(err.Error(), errDecodedTooLarge.Error()))
 }

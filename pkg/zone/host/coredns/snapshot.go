@@ -71,13 +71,13 @@ func (s *snapshot) hasForeign() bool {
 	return slices.ContainsFunc(s.entries, func(e entry) bool { return !s.isOurs(e) })
 }
 
-// isOurs means that a value was written for this zone by this owner.
+// isOurs reports whether a value was written for this zone by this owner.
 func (l layout) isOurs(e entry) bool {
 	m := e.value.Marker
 	return !e.broken && m.Owner == l.owner && m.Zone == l.zone
 }
 
-// isOfZoneBelow means that a value was written for a zone whose apex is below this one's.
+// isOfZoneBelow reports whether a value was written for a zone whose apex is below this one's.
 func (l layout) isOfZoneBelow(e entry) bool {
 	m := e.value.Marker
 	return !e.broken && m.Zone != l.zone && rrset.IsSubdomain(m.Zone, l.zone)

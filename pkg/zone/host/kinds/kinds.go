@@ -111,7 +111,7 @@ func (p *Pass) placeOf(server observe.Server) place {
 	return at
 }
 
-// IsServerOf means that a server is one of an instance.
+// IsServerOf reports whether a server is one of an instance.
 func IsServerOf(i *v1beta1.Bind9Instance, server observe.Server) bool {
 	return client.ObjectKeyFromObject(i) == client.ObjectKey{Namespace: server.Namespace, Name: server.Instance}
 }

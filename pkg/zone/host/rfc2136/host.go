@@ -41,7 +41,7 @@ func (e Exclusive) Blame(ctx context.Context, failed host.Result, want rrset.SOA
 	return probe, err
 }
 
-// failsToWrite means that a server has failed (SERVFAIL) at all RRsets that it refused.
+// failsToWrite reports whether a server has failed (SERVFAIL) at all RRsets that it refused.
 func failsToWrite(refused map[rrset.Key]error) bool {
 	for _, err := range refused {
 		var e *wire.Error

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
-// mayBlameRRset means that a reply may be due to the data of a single RRset.
+// mayBlameRRset reports whether a reply may be due to the data of a single RRset.
 func mayBlameRRset(err error) bool {
 	var e *wire.Error
 	if errors.Is(err, host.ErrUnknown) || errors.Is(err, host.ErrConflict) || !errors.As(err, &e) || e.TSIGError != 0 {
