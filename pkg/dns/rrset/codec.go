@@ -21,6 +21,17 @@ type rdataCodec struct {
 	text func(rr dns.RR) (rdata string, ok bool)
 }
 
+// textOf makes the text of a codec for RRs of one Go type.
+func textOf[R dns.RR](text func(R) (string, bool)) func(dns.RR) (string, bool) {
+	return func(rr dns.RR) (string, bool) {
+		r, ok := rr.(R)
+		if !ok {
+			return "", false
+		}
+		return text(r)
+	}
+}
+
 var codecs = map[uint16]rdataCodec{
 	dns.TypeA:     aCodec,
 	dns.TypeAAAA:  aaaaCodec,
@@ -39,11 +50,7 @@ var codecs = map[uint16]rdataCodec{
 // are taken as complete, with or without the final dot, and become lower case, as does the tag of a CAA record (RFC 8659 section 4.1).
 // Types without rules of their own go through miekg/dns' parser, and unknown types have the form of RFC 3597 section 5.
 func Parse(key Key, rdata string) (string, error) {
-	c := codecOf(key.Type)
-	if isRaw(key.Type, rdata) {
-		c = genericCodec(key.Type)
-	}
-	s, err := c.parse(rdata)
+	s, err := codecOf(key.Type, rdata).parse(rdata)
 	if err != nil {
 		return "", fmt.Errorf("%s rdata %q: %w", dns.Type(key.Type), shorten(rdata), err)
 	}
@@ -79,8 +86,8 @@ func isRaw(rrtype uint16, rdata string) bool {
 	return len(f) > 1 && f[0] == `\#` && (rrtype != dns.TypeTXT || strings.Trim(f[1], "0123456789") == "")
 }
 
-func codecOf(rrtype uint16) rdataCodec {
-	if c, ok := codecs[rrtype]; ok {
+func codecOf(rrtype uint16, rdata string) rdataCodec {
+	if c, ok := codecs[rrtype]; ok && !isRaw(rrtype, rdata) {
 		return c
 	}
 	return genericCodec(rrtype)
@@ -89,11 +96,7 @@ func codecOf(rrtype uint16) rdataCodec {
 // ToRR makes an RR of class IN that packs to exactly the given data: names keep their upper and lower case. The rdata may be in any form
 // that Parse reads.
 func ToRR(key Key, ttl uint32, rdata string) (dns.RR, error) {
-	c := codecOf(key.Type)
-	if isRaw(key.Type, rdata) {
-		c = genericCodec(key.Type)
-	}
-	rr, err := c.build(dns.RR_Header{Name: key.Name, Rrtype: key.Type, Class: dns.ClassINET, Ttl: ttl}, rdata)
+	rr, err := codecOf(key.Type, rdata).build(dns.RR_Header{Name: key.Name, Rrtype: key.Type, Class: dns.ClassINET, Ttl: ttl}, rdata)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s rdata %q: %w", key.Name, dns.Type(key.Type), shorten(rdata), err)
 	}

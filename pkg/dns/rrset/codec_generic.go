@@ -27,13 +27,7 @@ var soaCodec = rdataCodec{
 		rr.Hdr = h
 		return rr, nil
 	},
-	text: func(rr dns.RR) (string, bool) {
-		r, ok := rr.(*dns.SOA)
-		if !ok {
-			return "", false
-		}
-		return FromSOA(r).Rdata(), true
-	},
+	text: textOf(func(r *dns.SOA) (string, bool) { return FromSOA(r).Rdata(), true }),
 }
 
 // ParseSOA reads SOA rdata in presentation form. The TTL is not part of it and stays 0.

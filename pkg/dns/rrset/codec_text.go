@@ -33,11 +33,7 @@ var txtCodec = rdataCodec{
 		}
 		return rr, nil
 	},
-	text: func(rr dns.RR) (string, bool) {
-		r, ok := rr.(*dns.TXT)
-		if !ok {
-			return "", false
-		}
+	text: textOf(func(r *dns.TXT) (string, bool) {
 		if len(r.Txt) == 1 && isVerbatim(r.Txt[0]) {
 			return `"` + r.Txt[0] + `"`, true
 		}
@@ -50,7 +46,7 @@ var txtCodec = rdataCodec{
 		}
 		s, err := TXT(raw...)
 		return s, err == nil
-	},
+	}),
 }
 
 func parseTXT(rdata string) ([]string, error) {
@@ -141,11 +137,7 @@ var caaCodec = rdataCodec{
 		}
 		return &dns.CAA{Hdr: h, Flag: c.flags, Tag: c.tag, Value: c.value}, nil
 	},
-	text: func(rr dns.RR) (string, bool) {
-		r, ok := rr.(*dns.CAA)
-		if !ok {
-			return "", false
-		}
+	text: textOf(func(r *dns.CAA) (string, bool) {
 		return caaRdata{r.Flag, strings.ToLower(decodeEscaped(r.Tag)), r.Value}.String(), true
-	},
+	}),
 }

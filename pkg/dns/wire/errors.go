@@ -44,7 +44,7 @@ type Error struct {
 	Err error
 }
 
-// Error has the form "UPDATE of zone at server: detail".
+// Error has the form "update of zone at server: detail".
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Op)
