@@ -35,7 +35,7 @@ func (s *gracefulShutdown) waitAndEnd(ctx, running context.Context, endWatches f
 	endWatches(running, s.delay/4)
 }
 
-// handlerChain returns the usual chain, which also explains what is not supported, and drains connections.
+// handlerChain extends the usual chain: it also explains what is not supported, and drains connections.
 func (s *gracefulShutdown) handlerChain(api http.Handler, c *server.Config) http.Handler {
 	return s.drainConnections(server.DefaultBuildHandlerChain(refuseUnsupported(clampTimeout(api)), c))
 }

@@ -43,8 +43,8 @@ func refuseUnsupported(next http.Handler) http.Handler {
 	})
 }
 
-// subjectOf returns what a request is about: the kind and name of an object, as far as the request names them, and whether the
-// resource is that of the object itself.
+// subjectOf finds what a request is about: the kind and name of an object, as far as the request names them. isParent means that the
+// resource is the object's own.
 func subjectOf(info *request.RequestInfo) (kind syncstatus.Kind, name string, isParent bool) {
 	for _, k := range syncstatus.Kinds() {
 		if k.Resource == info.Resource {

@@ -42,7 +42,7 @@ func newBodyReader() *bodyReader {
 	return &bodyReader{newHostShares(maxBytes, maxBytesPerHost), maxBodyTime}
 }
 
-// read returns the whole body, and a function that gives its memory back.
+// read reads the whole body; release gives its memory back.
 func (b *bodyReader) read(w http.ResponseWriter, r *http.Request) (body []byte, release func(), failed *bodyError) {
 	// The server sets another deadline before the next request of the connection.
 	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(b.timeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {

@@ -35,7 +35,7 @@ type frontProxy struct {
 	headers     *headerrequest.RequestHeaderAuthRequestController
 }
 
-// newFrontProxy returns one that knows nothing, and so refuses everybody, until run has read the ConfigMap.
+// newFrontProxy knows no authority, and so refuses everybody, until run has read the ConfigMap.
 func newFrontProxy(client kubernetes.Interface) (*frontProxy, error) {
 	authorities, err := dynamiccertificates.NewDynamicCAFromConfigMapController(
 		"front-proxy", proxyNamespace, proxyConfigMap, "requestheader-client-ca-file", client)

@@ -34,7 +34,7 @@ func (s *hostShares) take(host string, n int) bool {
 	return true
 }
 
-// hostOf returns the address that a request comes from, without its port.
+// hostOf is the address that a request comes from, without its port.
 func hostOf(r *http.Request) string {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	return host

@@ -34,10 +34,9 @@ func (g *requestLimiter) setSynced(context.Context) error {
 	return nil
 }
 
-// drain returns a context that ends the delay after the parent. In between the gate lets requests through but says that it
-// is not ready, so that nobody connects any more when the server goes away. kube-apiserver goes on using the connections
-// that it has: in the second half of the delay each answer closes its own, for a review that is sent while the server
-// closes the connection is lost.
+// drain makes a context that ends the delay after the parent. In between the gate lets requests through but says that it is not ready, so
+// that nobody connects any more when the server goes away. kube-apiserver goes on using the connections that it has: in the second half
+// of the delay each answer closes its own, for a review that is sent while the server closes the connection is lost.
 func (g *requestLimiter) drain(parent context.Context, delay time.Duration) context.Context {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	go func() {

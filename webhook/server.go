@@ -111,8 +111,7 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	return mgr, addProbes(mgr, limiter, objects, serving, checks)
 }
 
-// transformForCache returns the transformation of objects that enter a cache: what no review looks at is dropped, and what many have in
-// common is shared.
+// transformForCache drops what no review looks at from objects that enter a cache, and has them share what many have in common.
 func transformForCache() toolscache.TransformFunc {
 	pool := &intern.Pool{}
 	return func(o any) (any, error) {
@@ -137,7 +136,7 @@ func registerReviews(server crwebhook.Server, proxy *frontProxy, handlers map[st
 	}
 }
 
-// serverOptions returns how the webhook listens: with the certificate that the fleet manager issues, or with that of the files.
+// serverOptions decide how the webhook listens: with the certificate that the fleet manager issues, or with that of the files.
 func (o *Options) serverOptions(issued *certs.Follower) crwebhook.Options {
 	options := crwebhook.Options{Port: o.Port, TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }}}
 	if issued == nil {

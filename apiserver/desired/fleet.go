@@ -29,17 +29,17 @@ type Fleet struct {
 	keys      hostKeys
 }
 
-// ZonesOf returns the DNS names of the zones that a server should serve.
+// ZonesOf are the DNS names of the zones that a server should serve.
 func (f *Fleet) ZonesOf(s observe.Server) []string { return f.zones[hostKey(s)] }
 
-// PrimariesOf returns a zone's primaries that have an address.
+// PrimariesOf are a zone's primaries that have an address.
 func (f *Fleet) PrimariesOf(zone string) []observe.Server { return f.primaries[zone] }
 
 // TransferKey names the Secret with the key to ask a server of the fleet with, or a primary of its zones; zero if there is
 // none.
 func (f *Fleet) TransferKey(s observe.Server) types.NamespacedName { return f.keys[hostKey(s)] }
 
-// Fleet returns the servers of an instance or a cluster.
+// Fleet has the servers of an instance or a cluster.
 func (x *Index) Fleet(o metav1.Object) *Fleet {
 	instances := x.fleetInstances(o)
 	f := &Fleet{
@@ -81,7 +81,7 @@ func (f *Fleet) addZone(x *Index, name string, serving []*v1beta1.Bind9Instance,
 	}
 }
 
-// fleetInstances returns an instance itself, or those of a cluster.
+// fleetInstances are an instance itself, or the instances of a cluster.
 func (x *Index) fleetInstances(o metav1.Object) []*v1beta1.Bind9Instance {
 	if i, ok := o.(*v1beta1.Bind9Instance); ok {
 		return []*v1beta1.Bind9Instance{i}
@@ -105,7 +105,7 @@ func (x *Index) serversOfZone(zone *v1beta1.DNSZone, generation uint64) zoneServ
 	return out
 }
 
-// parentOf returns the served zone with the longest name above a zone's: preferably one of its own namespace, else the oldest.
+// parentOf is the served zone with the longest name above a zone's: preferably one of its own namespace, else the oldest.
 func (x *Index) parentOf(zone *v1beta1.DNSZone, all *membership.Fleet) *ZoneKey {
 	name, err := source.ZoneName(zone.Spec.ZoneName)
 	if err != nil {
@@ -133,7 +133,7 @@ func (x *Index) parentOf(zone *v1beta1.DNSZone, all *membership.Fleet) *ZoneKey 
 	return nil
 }
 
-// zonesBelow returns the names of the zones below one on each of its instances and providers.
+// zonesBelow are the names of the zones below one on each of its instances and providers.
 func (x *Index) zonesBelow(zone *v1beta1.DNSZone, all *membership.Fleet, instances []*v1beta1.Bind9Instance, providers []*v1beta1.DNSProvider) map[Key][]string {
 	name, err := source.ZoneName(zone.Spec.ZoneName)
 	if err != nil {
@@ -166,7 +166,7 @@ type fleetVersion struct {
 	generation uint64
 }
 
-// fleetAt returns the fleet with all that has changed up to a generation. All zones that are looked at after a change share it.
+// fleetAt is the fleet with all that has changed up to a generation. All zones that are looked at after a change share it.
 func (x *Index) fleetAt(generation uint64) *membership.Fleet {
 	if v := x.latest.Load(); v != nil && v.generation == generation {
 		return v.Fleet
@@ -176,7 +176,7 @@ func (x *Index) fleetAt(generation uint64) *membership.Fleet {
 	return all
 }
 
-// fleet returns what decides on which servers zones are, with the instances that are not being deleted.
+// fleet decides on which servers zones are; it has the instances that are not being deleted.
 func (x *Index) fleet() *membership.Fleet {
 	return membership.NewFleet(membership.FleetObjects{
 		Instances: x.liveInstances(""),

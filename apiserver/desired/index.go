@@ -96,7 +96,7 @@ func (x *Index) applyObject(key Key) []Key {
 	return concerned
 }
 
-// zonesOf returns the zones in which an object has a role. x.mu is held.
+// zonesOf are the zones in which an object has a role. x.mu is held.
 func (x *Index) zonesOf(key Key) []ZoneKey {
 	var zones []ZoneKey
 	for _, r := range x.members.Roles(key) {
@@ -150,8 +150,8 @@ func (x *Index) applyZone(key Key) []Key {
 	return concerned
 }
 
-// markRelated returns the zones above one, of which it may hide data, and those below, of which it may be the parent, and
-// marks them as stale. x.mu is held.
+// markRelated marks the zones above one as stale, of which it may hide data, and those below, of which it may be the parent, and lists
+// them. x.mu is held.
 func (x *Index) markRelated(zone *v1beta1.DNSZone) []Key {
 	if zone == nil {
 		return nil
@@ -176,8 +176,7 @@ func (x *Index) markRelated(zone *v1beta1.DNSZone) []Key {
 	return keys
 }
 
-// markStale returns the zones that may be refused now, or be served, because of others, and marks them as stale. x.mu is
-// held.
+// markStale marks the zones as stale that may be refused now, or be served, because of others, and lists them. x.mu is held.
 func (x *Index) markStale(affected []membership.Affected) []Key {
 	var zones []Key
 	for _, a := range affected {
@@ -192,7 +191,7 @@ func (x *Index) markStale(affected []membership.Affected) []Key {
 	return zones
 }
 
-// ZoneNames returns the DNS names of the zones that an object belongs to.
+// ZoneNames are the DNS names of the zones that an object belongs to.
 func (x *Index) ZoneNames(key Key) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -210,9 +209,8 @@ func (x *Index) ZoneNames(key Key) []string {
 	return names
 }
 
-// judgingZones returns a record or DNSEndpoint with the zones that decide its SyncStatus. A record that is about to move is
-// judged by the zone that it moves to; one that no zone selects any more has none, although its data may still be somewhere.
-// x.mu is held.
+// judgingZones are the zones that decide the SyncStatus of a record or DNSEndpoint. A record that is about to move is judged by the zone
+// that it moves to; one that no zone selects any more has none, although its data may still be somewhere. x.mu is held.
 func (x *Index) judgingZones(key Key) (source.Object, []ZoneKey) {
 	o := x.members.Object(key)
 	_, isRecord := o.(v1beta1.Record)
@@ -238,7 +236,7 @@ type Subject struct {
 	Unplaced []int
 }
 
-// Declaring returns the zones that have data of the object itself.
+// Declaring are the zones that have data of the object itself.
 func (s *Subject) Declaring() []*Zone {
 	if s.Key.Kind == syncstatus.ZoneKind.Kind {
 		return s.Zones[:1]
@@ -254,7 +252,7 @@ func (s *Subject) Equal(o *Subject) bool {
 // resolveAttempts bounds how often an object is looked up again because it moved.
 const resolveAttempts = 1000
 
-// Resolve returns an object with current snapshots of its zones. It reports whether the object exists.
+// Resolve finds an object with current snapshots of its zones; ok is false if there is no such object.
 func (x *Index) Resolve(key Key) (s Subject, ok bool) {
 	s.Key = key
 	switch {
@@ -282,7 +280,7 @@ func (x *Index) Resolve(key Key) (s Subject, ok bool) {
 	return s, ok
 }
 
-// tryResolve reports whether the object stayed in its zones while their snapshots were made.
+// tryResolve succeeds if the object stayed in its zones while their snapshots were made.
 func (x *Index) tryResolve(s *Subject) bool {
 	x.mu.Lock()
 	o, zones := x.judgingZones(s.Key)

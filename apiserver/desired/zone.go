@@ -51,14 +51,14 @@ type zoneServers struct {
 	below map[Key][]string
 }
 
-// Name returns the zone's DNS name without the final dot.
+// Name is the zone's DNS name without the final dot.
 func (z *Zone) Name() string { return strings.TrimSuffix(z.Declared.ZoneName(), ".") }
 
 // TransferKey names the Secret with the key to ask one of the zone's servers with; zero if there is none.
 func (z *Zone) TransferKey(s observe.Server) types.NamespacedName { return z.keys[hostKey(s)] }
 
-// Below returns the canonical names of zones below this one that may hide, on a server, what it declares: the server answers
-// from the zone with the longest name (RFC 1034 section 4.3.2). Whether it has them, it has to be asked.
+// Below are the canonical names of zones below this one that may hide, on a server, what it declares: the server answers from the zone
+// with the longest name (RFC 1034 section 4.3.2). Whether it has them, it has to be asked.
 func (z *Zone) Below(s observe.Server) []string {
 	below := z.below[hostKey(s)]
 	if len(below) == 0 {
@@ -68,10 +68,10 @@ func (z *Zone) Below(s observe.Server) []string {
 	return slices.DeleteFunc(slices.Clone(below), func(name string) bool { return !slices.Contains(covering, name) })
 }
 
-// HasBelow reports whether the zone has the same zones below it as another one.
+// HasBelow compares the zones below two zones.
 func (z *Zone) HasBelow(o *Zone) bool { return maps.EqualFunc(z.below, o.below, slices.Equal) }
 
-// allBelow returns the names of all zones below it on any of its instances.
+// allBelow are the names of all zones below it on any of its instances.
 func (z *Zone) allBelow() []string {
 	var all []string
 	for _, names := range z.below {
@@ -112,7 +112,7 @@ func (s *zoneState) markStale() {
 	s.changes++
 }
 
-// Zone returns the present snapshot of a zone; nil when there is no such zone.
+// Zone is the present snapshot of a zone; nil when there is no such zone.
 func (x *Index) Zone(key ZoneKey) *Zone {
 	x.mu.Lock()
 	x.sweepIdleZones()
@@ -136,7 +136,7 @@ func (x *Index) Zone(key ZoneKey) *Zone {
 	return x.renewZone(s)
 }
 
-// currentZone returns the last snapshot when nothing has changed since it was made. x.mu is held.
+// currentZone is the last snapshot if nothing has changed since it was made, else nil. x.mu is held.
 func (x *Index) currentZone(s *zoneState) *Zone {
 	if s.last == nil || s.last.changes != s.changes || s.last.generation != x.generation.Load() {
 		return nil
@@ -194,7 +194,7 @@ func (x *Index) renewZone(s *zoneState) *Zone {
 	return z
 }
 
-// takeDirty returns the objects that the zone has to look at: those that changed, or all of them. Nobody else gets them.
+// takeDirty hands out the objects that the zone has to look at: those that changed, or all of them. Nobody else gets them.
 func (x *Index) takeDirty(s *zoneState, all bool) []membership.Member {
 	x.mu.Lock()
 	defer x.mu.Unlock()

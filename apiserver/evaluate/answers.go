@@ -32,7 +32,7 @@ type Place struct {
 	Zone   string
 }
 
-// PlaceOf returns the place of a zone on a server.
+// PlaceOf is where a zone is on a server.
 func PlaceOf(s observe.Server, zone string) Place { return Place{Server: s.Peer(), Zone: zone} }
 
 // PodAnswer is what a pod answered about itself.
@@ -73,7 +73,7 @@ func NewAnswers() *Answers {
 	return &Answers{zones: map[Place]*zoneAnswer{}, pods: cache.NewExpiring(), paths: cache.NewExpiring()}
 }
 
-// entryAt returns the entry of a place. a.mu is held.
+// entryAt finds or creates the entry of a place. a.mu is held.
 func (a *Answers) entryAt(place Place) *zoneAnswer {
 	z := a.zones[place]
 	if z == nil {
@@ -205,14 +205,14 @@ func (a *Answers) KeepOnPath(p syncstatus.Path, zone string, o observe.Observati
 	a.paths.Set(zoneOnPath{p, zone}, o, answerTimeout)
 }
 
-// OnPath returns the last answer on a path to a question for a zone; it is not ok if there is none.
+// OnPath is the last answer on a path to a question for a zone; not ok if there is none.
 func (a *Answers) OnPath(p syncstatus.Path, zone string) (o observe.Observation, ok bool) {
 	known, _ := a.paths.Get(zoneOnPath{p, zone})
 	o, ok = known.(observe.Observation)
 	return o, ok
 }
 
-// Full returns the last answer to a question for a zone's content; nil when there is none. It must not be changed.
+// Full is the last answer to a question for a zone's content; nil when there is none. It must not be changed.
 func (a *Answers) Full(place Place) *observe.Observation {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -222,7 +222,7 @@ func (a *Answers) Full(place Place) *observe.Observation {
 	return nil
 }
 
-// Serial returns the last answer that can show a zone's serial, without content; the zero Observation when there is none.
+// Serial is the last answer that can show a zone's serial, without content; the zero Observation when there is none.
 func (a *Answers) Serial(place Place) observe.Observation {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -242,14 +242,14 @@ func (a *Answers) Serial(place Place) observe.Observation {
 	return o
 }
 
-// Pod returns what a pod last answered about itself.
+// Pod is what a pod last answered about itself.
 func (a *Answers) Pod(server observe.Peer) PodAnswer {
 	p, _ := a.pods.Get(server)
 	known, _ := p.(PodAnswer)
 	return known
 }
 
-// ofZone returns the answers of a zone's servers. A server that has not answered yet counts as silent.
+// ofZone are the answers of a zone's servers, in their order. A server that has not answered yet counts as silent.
 func (a *Answers) ofZone(z *desired.Zone) []observe.Observation {
 	out := make([]observe.Observation, len(z.Servers))
 	a.mu.Lock()

@@ -25,7 +25,7 @@ type Evaluator struct {
 	ttls    ttlHistory
 }
 
-// New returns an Evaluator of a desired state and the answers of servers.
+// New evaluates a desired state by the answers of servers.
 func New(index *desired.Index, answers *Answers) *Evaluator {
 	return &Evaluator{index: index, answers: answers, lag: lagHistory{since: cache.NewExpiring()}}
 }
@@ -50,8 +50,8 @@ func (e *Evaluator) Judge(z *desired.Zone, since time.Time) *syncstatus.Evaluati
 	})
 }
 
-// Status returns the SyncStatus of an object; judgement returns the Evaluation of each of its zones. It returns nil when the
-// object does not belong to its zone any more.
+// Status evaluates an object; judgement has the Evaluation of each of its zones. Nil means that the object does not belong to its zone
+// any more.
 func (e *Evaluator) Status(s *desired.Subject, judgement func(zone int) *syncstatus.Evaluation) *syncv1.SyncStatus {
 	if informers.DescribesServers(s.Key.Kind) {
 		return e.fleetStatus(s.Object)

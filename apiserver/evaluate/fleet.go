@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
-// fleetStatus returns the SyncStatus of an instance or a cluster by the last answers of its servers.
+// fleetStatus evaluates an instance or a cluster by the last answers of its servers.
 func (e *Evaluator) fleetStatus(o metav1.Object) *syncv1.SyncStatus {
 	f := e.index.Fleet(o)
 	seen, now := func(s observe.Server) syncstatus.PodAnswers { return e.lastSeen(f, s) }, time.Now()
@@ -30,7 +30,7 @@ func (e *Evaluator) fleetStatus(o metav1.Object) *syncv1.SyncStatus {
 	return nil
 }
 
-// lastSeen returns the last answers of one server of a fleet.
+// lastSeen are the last answers of one server of a fleet.
 func (e *Evaluator) lastSeen(f *desired.Fleet, s observe.Server) syncstatus.PodAnswers {
 	pod := e.answers.Pod(s.Peer())
 	out := syncstatus.PodAnswers{At: pod.At, Version: pod.Version, Sidecar: pod.Sidecar}
@@ -47,7 +47,7 @@ func (e *Evaluator) lastSeen(f *desired.Fleet, s observe.Server) syncstatus.PodA
 	return out
 }
 
-// newestSerial returns the newest serial that any primary of a zone has answered with; nil when none has.
+// newestSerial is the newest serial that any primary of a zone has answered with; nil when none has.
 func (e *Evaluator) newestSerial(primaries []observe.Server, zone string) *uint32 {
 	var newest *uint32
 	for _, p := range primaries {

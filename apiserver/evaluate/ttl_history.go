@@ -85,7 +85,7 @@ func (h *ttlHistory) sweepExpired(now time.Time) {
 	}
 }
 
-// ofZone returns what is remembered of a zone's servers; nil when that is nothing.
+// ofZone is what is remembered of a zone's servers; nil when that is nothing.
 func (h *ttlHistory) ofZone(zone string, servers []observe.Server) func(observe.Peer, rrset.Key) time.Time {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -97,7 +97,7 @@ func (h *ttlHistory) ofZone(zone string, servers []observe.Server) func(observe.
 	}
 }
 
-// keptUntil returns until when resolvers may keep what a server held before at a name and type; zero when nothing is known.
+// keptUntil is until when resolvers may keep what a server held before at a name and type; zero when nothing is known.
 func (h *ttlHistory) keptUntil(place Place, k rrset.Key) time.Time {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

@@ -10,10 +10,10 @@ import (
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
-// ServersWithWrongData returns the servers that, by a verdict, hold other data of a zone than is declared, on the right
-// serial or on one ahead of it, or answer something else. Such a verdict needs another look before it is believed: content
-// that was put together from increments may be out of date, the primaries may have been asked too early to know the serial,
-// and servers may show a change before our caches show the object that asked for it.
+// ServersWithWrongData are the servers that, by a verdict, hold other data of a zone than is declared, on the right serial or on one
+// ahead of it, or answer something else. Such a verdict needs another look before it is believed: content that was put together from
+// increments may be out of date, the primaries may have been asked too early to know the serial, and servers may show a change before our
+// caches show the object that asked for it.
 func ServersWithWrongData(s *syncv1.SyncStatus, z *desired.Zone) (current, ahead, shadowed []netip.AddrPort) {
 	for i := range s.Servers {
 		r := &s.Servers[i]
@@ -34,8 +34,8 @@ func ServersWithWrongData(s *syncv1.SyncStatus, z *desired.Zone) (current, ahead
 	return current, ahead, shadowed
 }
 
-// DisputedObjects returns the objects that decide what a verdict compares with: the object itself, the zone, and all that
-// declare something at the names that the verdict shows.
+// DisputedObjects decide what a verdict compares with: the object itself, the zone, and all that declare something at the names that the
+// verdict shows.
 func DisputedObjects(key desired.Key, s *syncv1.SyncStatus, z *desired.Zone) []desired.Key {
 	out := []desired.Key{key, desired.KeyOf(z.Key)}
 	for _, r := range s.RRsets {

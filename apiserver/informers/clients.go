@@ -20,7 +20,7 @@ import (
 // podSelector selects the pods that run BIND.
 const podSelector = "app.kubernetes.io/name=bind9"
 
-// listerWatchers returns where each kind of a Kubernetes cluster is listed and watched.
+// listerWatchers finds where each kind of a Kubernetes cluster is listed and watched.
 func listerWatchers(config *rest.Config) (func(example runtime.Object) cache.ListerWatcher, error) {
 	own, err := listwatch.NewClients(config)
 	if err != nil {

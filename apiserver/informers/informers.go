@@ -57,8 +57,8 @@ type LiveReader func(ctx context.Context, kind syncstatus.Kind, namespace, name 
 // reads nothing if there are too many.
 type LiveLister func(ctx context.Context, kind syncstatus.Kind, namespace string) (all []metav1.Object, resourceVersion string, err error)
 
-// New returns the caches of the Kubernetes cluster at config; Run fills them. home is the namespace of the instances of
-// cluster-scoped clusters that name none.
+// New returns the caches of the Kubernetes cluster at config; Run fills them. home is the namespace of the instances of cluster-scoped
+// clusters that name none.
 func New(config *rest.Config, home string) (*Informers, error) {
 	from, err := listerWatchers(config)
 	if err != nil {
@@ -134,10 +134,10 @@ func (i *Informers) HasSynced() bool {
 	return true
 }
 
-// Name returns the name of the readiness check that Check is. It does not depend on DNS servers.
+// Name is the name of the readiness check that Check is. It does not depend on DNS servers.
 func (i *Informers) Name() string { return "informers-synced" }
 
-// Check returns an error until every cache is filled, and when one cannot be kept current.
+// Check fails until every cache is filled, and when one cannot be kept current.
 func (i *Informers) Check(r *http.Request) error {
 	var missing []string
 	for kind, informer := range i.byKind {
@@ -176,22 +176,22 @@ func (i *Informers) OnEvent(kind string, handle func(o metav1.Object, deleted bo
 	return err
 }
 
-// TrackedKinds returns the kinds that have a SyncStatus.
+// TrackedKinds are the kinds that have a SyncStatus.
 func (i *Informers) TrackedKinds() []string {
 	return slices.DeleteFunc(slices.Collect(maps.Keys(i.byKind)), func(kind string) bool { return kind == PodKind || kind == GrantKind || kind == DNSProviderKind })
 }
 
-// DeclaresRecords reports whether objects of a kind, which must be one of TrackedKinds, declare DNS data.
+// DeclaresRecords is true for the TrackedKinds whose objects declare DNS data.
 func DeclaresRecords(kind string) bool {
 	return kind != syncstatus.ZoneKind.Kind && !DescribesServers(kind)
 }
 
-// DescribesServers reports whether the SyncStatus of a kind is about servers instead of DNS data.
+// DescribesServers is true for kinds whose SyncStatus is about servers instead of DNS data.
 func DescribesServers(kind string) bool {
 	return slices.ContainsFunc(syncstatus.FleetKinds, func(k syncstatus.Kind) bool { return k.Kind == kind })
 }
 
-// Namespaces returns the namespaces that hold an object with a SyncStatus, sorted.
+// Namespaces are the namespaces that hold an object with a SyncStatus, sorted.
 func (i *Informers) Namespaces() []string {
 	all := sets.New[string]()
 	for _, kind := range i.TrackedKinds() {
@@ -200,7 +200,7 @@ func (i *Informers) Namespaces() []string {
 	return sets.List(all)
 }
 
-// Indexer returns the cache of a kind; nil when there is none.
+// Indexer is the cache of a kind; nil when there is none.
 func (i *Informers) Indexer(kind string) cache.Indexer {
 	if informer := i.byKind[kind]; informer != nil {
 		return informer.GetIndexer()
@@ -208,13 +208,13 @@ func (i *Informers) Indexer(kind string) cache.Indexer {
 	return nil
 }
 
-// Exists reports whether the caches hold an object.
+// Exists looks for an object in the caches.
 func (i *Informers) Exists(key source.ObjectKey) bool {
 	_, ok := Get[metav1.Object](i, key.Kind, key.Namespace, key.Name)
 	return ok
 }
 
-// List returns the cached objects of a kind in a namespace, or in all with "".
+// List has the cached objects of a kind in a namespace, or in all with "". They must not be changed.
 func List[T any](i *Informers, kind, namespace string) []T {
 	if namespace == "" {
 		return castAll[T](i.Indexer(kind).List())
@@ -223,7 +223,7 @@ func List[T any](i *Informers, kind, namespace string) []T {
 	return castAll[T](items)
 }
 
-// Get returns one cached object.
+// Get finds one cached object, which must not be changed.
 func Get[T any](i *Informers, kind, namespace, name string) (T, bool) {
 	var none T
 	indexer := i.Indexer(kind)
@@ -248,7 +248,7 @@ func castAll[T any](items []any) []T {
 	return out
 }
 
-// Keys returns the cached objects of a kind in a namespace, or in all with "".
+// Keys are those of the cached objects of a kind in a namespace, or in all with "".
 func (i *Informers) Keys(kind, namespace string) []source.ObjectKey {
 	var keys []source.ObjectKey
 	for _, o := range List[metav1.Object](i, kind, namespace) {

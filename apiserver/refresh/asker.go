@@ -46,7 +46,7 @@ type asker struct {
 	names *cache.Expiring
 }
 
-// chargeTo returns a context for a question to a server of a DNSProvider, which may not be at every address. It is the same context if
+// chargeTo makes the context of a question to a server of a DNSProvider, which may not be at every address. It is the same context if
 // there is no provider.
 func (a *asker) chargeTo(ctx context.Context, server observe.Peer) context.Context {
 	if server.Provider == "" {
@@ -101,7 +101,7 @@ func (a *asker) isSilentSince(place evaluate.Place, since time.Time) bool {
 	return last != nil && isSilent(last) && !last.At.Before(since) && time.Since(last.At) < 2*a.options.Deadline
 }
 
-// observe reports whether the server was asked. The questions are for a server that is read by query.
+// observe asks a server, and is not ok if it was not asked. The questions are for a server that is read by query.
 func (a *asker) observe(ctx context.Context, z *desired.Zone, s observe.Server, place evaluate.Place, since time.Time, questions ...observe.Question) (o observe.Observation, ok bool) {
 	secret := z.TransferKey(s)
 	key, ok := a.transferKey(ctx, secret)
@@ -131,8 +131,8 @@ func observedZone(z *desired.Zone) observe.Zone {
 
 var errNoKey = errors.New("the server's transfer key cannot be read, and answers without a signature prove nothing")
 
-// withoutProof returns an answer to a question without a key as what it is: anybody may have sent it. Where the key could not
-// be read, that is why a transfer was refused.
+// withoutProof takes an answer to a question without a key for what it is: anybody may have sent it. Where the key could not be read,
+// that is why a transfer was refused.
 func withoutProof(o observe.Observation, place evaluate.Place, key *wire.Key, secret types.NamespacedName) observe.Observation {
 	if key != nil || !o.Authoritative {
 		return o
@@ -143,8 +143,8 @@ func withoutProof(o observe.Observation, place evaluate.Place, key *wire.Key, se
 	return o
 }
 
-// transferKey returns the key, in a Secret, that questions to a server are signed with; nil if none can be read. It is not ok
-// if ctx ended first: others would share what is asked without a key.
+// transferKey reads the key, in a Secret, that questions to a server are signed with; nil if none can be read. It is not ok if ctx ended
+// first: others would share what is asked without a key.
 func (a *asker) transferKey(ctx context.Context, secret types.NamespacedName) (key *wire.Key, ok bool) {
 	if secret.Name == "" {
 		return nil, true

@@ -10,10 +10,10 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/parallel"
 )
 
-// CurrentVerdict returns the verdict about an object as it is in the Kubernetes cluster now, by answers from since or later; nil
-// for one that does not exist, and when ctx ends. Servers are asked and the verdict is evaluated and published while
-// kube-apiserver is asked which version of the object is the present one: what the caches have is nearly always that. If not,
-// or if anything else has changed meanwhile, the verdict is evaluated again. Errors are API errors.
+// CurrentVerdict judges an object as it is in the Kubernetes cluster now, by answers from since or later; nil if it does not exist, and
+// when ctx ends. Servers are asked and the verdict is evaluated and published while kube-apiserver is asked which version of the object
+// is the present one: what the caches have is nearly always that. If not, or if anything else has changed meanwhile, the verdict is
+// evaluated again. Errors are API errors.
 func (r *Refresher) CurrentVerdict(ctx context.Context, key desired.Key, since time.Time) (*syncv1.SyncStatus, error) {
 	assumed, _ := r.index.Resolve(key)
 	if len(assumed.Zones) == 0 { // No server is asked, or the caches may learn of others until then.

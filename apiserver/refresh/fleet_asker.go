@@ -75,7 +75,7 @@ func addFleet(f *desired.Fleet, pods map[observe.Peer]observe.Server, places map
 	}
 }
 
-// placesOf returns where zones are.
+// placesOf lists the servers that zones are on.
 func placesOf(zones map[*desired.Zone]bool) map[evaluate.Place]bool {
 	places := map[evaluate.Place]bool{}
 	for z := range zones {

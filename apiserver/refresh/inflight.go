@@ -26,8 +26,8 @@ func (f *inflight[K]) await(ctx context.Context, key K, isDone func() bool, task
 	}
 }
 
-// joinOrStart returns a channel that is closed when the task under way has ended; it starts one when there is none. It
-// returns nil when isDone reports true.
+// joinOrStart makes a channel that is closed when the task under way has ended; it starts one when there is none. The channel is nil when
+// isDone holds.
 func (f *inflight[K]) joinOrStart(ctx context.Context, key K, isDone func() bool, task func(context.Context)) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()

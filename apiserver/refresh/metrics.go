@@ -129,7 +129,7 @@ func (m *meter) nameServer(s observe.Server) {
 	}
 }
 
-// labelsOf returns the labels of a server's series; empty ones of the series that all others share.
+// labelsOf are the labels of a server's series; empty for the series that all others share.
 func (m *meter) labelsOf(server observe.Peer) (namespace, pod string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -118,7 +118,7 @@ func (a *asker) askNames(ctx context.Context, z *desired.Zone, s observe.Server,
 	}
 }
 
-// dueNames returns what a server is to be asked about.
+// dueNames decides what a server is to be asked about.
 func dueNames(known map[rrset.Key]observe.Answer, keys []rrset.Key, below []string, since time.Time) []rrset.Key {
 	due := slices.DeleteFunc(slices.Clone(keys), func(k rrset.Key) bool { a, asked := known[k]; return asked && !a.At.Before(since) })
 	again := time.Now().Add(-askAgain)
@@ -142,8 +142,7 @@ type nameQuestion struct {
 	rrset.Key
 }
 
-// askEach returns a server's answers for names and types, from since or later. Who asks for the same at the same time shares
-// them.
+// askEach asks a server for names and types; answers are from since or later. Who asks for the same at the same time shares them.
 func (a *asker) askEach(ctx context.Context, z *desired.Zone, s observe.Server, keys []rrset.Key, since time.Time) map[rrset.Key]observe.Answer {
 	if !s.Addr.IsValid() {
 		return nil

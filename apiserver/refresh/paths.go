@@ -50,7 +50,7 @@ func (a *asker) askPath(ctx context.Context, p syncstatus.Path, zones []string, 
 	}
 }
 
-// dueOnPath returns the zones that a path has to be asked about or, if there are none, the one that it was asked about the longest ago,
+// dueOnPath lists the zones that a path has to be asked about or, if there are none, the one that it was asked about the longest ago,
 // unless it has answered for another one since a moment ago.
 func (a *asker) dueOnPath(p syncstatus.Path, zones []string, since time.Time) (due []string, oldest string) {
 	var first, last time.Time
@@ -194,7 +194,7 @@ func (t *tracker) takePaths(key desired.ZoneKey) {
 	t.evaluateLater(w)
 }
 
-// isRefusal reports whether a path's answer is of a server that does not serve the zone, or not to everybody.
+// isRefusal reports whether the server of a path does not serve the zone, or not to everybody.
 func isRefusal(s syncv1.ServerState) bool {
 	return s != syncv1.StateInSync && s != syncv1.StateUnreachable
 }

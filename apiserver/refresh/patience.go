@@ -40,8 +40,8 @@ func newPatience(deadline time.Duration) *patience {
 	return &patience{deadline: deadline, servers: map[observe.Peer]*awaitedServer{}}
 }
 
-// await returns a context for questions to a server that are asked now. Its cause is errTooSlow once the server was waited for long
-// enough. The caller ends the wait.
+// await makes a context for questions to a server that are asked now. Its cause is errTooSlow once the server was waited for long enough.
+// The caller ends the wait.
 func (p *patience) await(ctx context.Context, server observe.Peer) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	began := time.Now()

@@ -45,7 +45,7 @@ type questionTask struct {
 	what urgency
 }
 
-// questionsDue returns what a server has to be asked about for the present, as of since or later, the oldest answers first.
+// questionsDue are what a server has to be asked about for the present, as of since or later, the oldest answers first.
 func (a *asker) questionsDue(z *desired.Zone, place evaluate.Place, since time.Time, what urgency) []observe.Question {
 	o := a.answers.Full(place)
 	if o == nil || o.Mirror == nil || !o.Mirror.IsPartial() {
@@ -200,7 +200,7 @@ type sweepSchedule struct {
 // maxSweepTime is longer than any sweep takes: a process asks nobody for hours.
 const maxSweepTime = time.Hour
 
-// begin reports whether a sweep may begin.
+// begin lets one sweep of a place begin at a time.
 func (s *sweepSchedule) begin(place evaluate.Place) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +213,7 @@ func (s *sweepSchedule) begin(place evaluate.Place) bool {
 
 func (s *sweepSchedule) end(place evaluate.Place) { s.places.Set(place, struct{}{}, sweepPause) }
 
-// observeZone returns what a server has of a zone: all of it, or the answers to some questions beside those to earlier ones.
+// observeZone asks a server for all of a zone, or for the answers to some questions beside those to earlier ones.
 func (a *asker) observeZone(ctx context.Context, z *desired.Zone, s observe.Server, key *wire.Key, since time.Time, questions []observe.Question) observe.Observation {
 	zone := observedZone(z)
 	ctx = a.chargeTo(ctx, s.Peer())

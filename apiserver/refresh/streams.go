@@ -82,7 +82,7 @@ func (n *notificationStreams) keepOnly(t *tracker, needed map[Peer]bool) {
 	}
 }
 
-// liveServers returns the servers that notify of every change at present.
+// liveServers are the servers that notify of every change at present.
 func (n *notificationStreams) liveServers() map[Peer]bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

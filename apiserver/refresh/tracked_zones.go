@@ -48,7 +48,7 @@ type trackedZone struct {
 	evaluated bool
 }
 
-// followZone returns a followed zone, or begins to follow it.
+// followZone finds a followed zone, or begins to follow it.
 func (t *tracker) followZone(key desired.ZoneKey) *trackedZone {
 	w := t.zones[key]
 	if w == nil {
@@ -286,8 +286,8 @@ func (w *trackedZone) isHeld() bool {
 	return slices.Contains(w.asking, true) && time.Now().Before(w.heldUntil)
 }
 
-// isAnswered reports whether every server has answered once, and each path. That a path refuses the zone does not count while it is
-// asked once more.
+// isAnswered reports whether every server has answered once, and each path. A path that refuses the zone does not count while it is asked
+// once more.
 func (w *trackedZone) isAnswered() bool {
 	for i, s := range w.zone.Servers {
 		if s.Addr.IsValid() && w.answers[i] == nil {

@@ -85,7 +85,7 @@ type joiningInterest struct {
 	followed bool
 }
 
-// newTracker returns one that does nothing until run.
+// newTracker does nothing until run.
 func newTracker(ctx context.Context, r *Refresher, namespace string) *tracker {
 	ctx, cancel := context.WithCancel(ctx)
 	return &tracker{
@@ -194,8 +194,8 @@ func (t *tracker) handleDone() {
 	}
 }
 
-// takeNews returns what there is to look at, and the objects that watches name; all is true when they want all of the
-// namespace. Everything is of one moment: an interest counts as followed when what it brought with it is among the news.
+// takeNews takes what there is to look at, and the objects that watches name; all is true when they want all of the namespace. Everything
+// is of one moment: an interest counts as followed when what it brought with it is among the news.
 func (t *tracker) takeNews() (n news, named map[desired.Key]bool, all bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -21,9 +21,8 @@ const (
 	minDebounce, maxDebounce = 5 * time.Millisecond, 50 * time.Millisecond
 )
 
-// debounceTime returns how long a verdict waits that says that a change is on its way. Watches of a single object do not
-// count: however many they are, few are notified of each change. A watch that is about to begin is to begin with the present:
-// nothing waits then.
+// debounceTime is how long a verdict waits that says that a change is on its way. Watches of a single object do not count: however many
+// they are, few are notified of each change. A watch that is about to begin is to begin with the present: nothing waits then.
 func (t *tracker) debounceTime() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -42,7 +41,7 @@ func (t *tracker) debounceTime() time.Duration {
 	return 0
 }
 
-// isDebounced reports whether a verdict has to wait. The object is evaluated again then.
+// isDebounced delays a verdict that has to wait: the object is evaluated again then.
 func (t *tracker) isDebounced(o *trackedObject, s *syncv1.SyncStatus, wait time.Duration) bool {
 	isSummary := o.key.Kind == syncstatus.ZoneKind.Kind && s.Status.InSync
 	if wait == 0 || s.Status.Phase != syncv1.PhasePropagating && !isSummary || !o.published {
@@ -151,8 +150,7 @@ func (t *tracker) evaluateObject(w *trackedZone, o *trackedObject, wait time.Dur
 	return false
 }
 
-// evaluateTracked returns the verdict of an object by the newest answers; nil while the tracker does not follow its zones as
-// they are now.
+// evaluateTracked judges an object by the newest answers; nil while the tracker does not follow its zones as they are now.
 func (t *tracker) evaluateTracked(o *trackedObject) (*desired.Subject, *syncv1.SyncStatus) {
 	s, exists := t.refresher.index.Resolve(o.key)
 	if !exists {

@@ -62,7 +62,7 @@ func (r *Refresher) Track(scope store.Scope) *Interest {
 // long enough.
 func (in *Interest) Ready() <-chan struct{} { return in.ready }
 
-// Context returns a context that ends with the process.
+// Context ends with the process.
 func (r *Refresher) Context() context.Context {
 	r.trackers.mu.Lock()
 	defer r.trackers.mu.Unlock()

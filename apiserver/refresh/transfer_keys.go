@@ -20,9 +20,8 @@ import (
 // named.KeyGrace.
 const keyMaxAge = time.Minute
 
-// ReadKeys returns a function that reads transfer keys from the Kubernetes cluster at config: each is one Secret that this
-// server may get by name, and no other. Without its key a transfer is tried all the same, so that the server's refusal shows
-// up in the answer.
+// ReadKeys reads transfer keys from the Kubernetes cluster at config: each is one Secret that this server may get by name, and no other.
+// Without its key a transfer is tried all the same, so that the server's refusal shows up in the answer.
 func ReadKeys(config *rest.Config) (tsigkey.ReadFunc, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -32,8 +32,8 @@ func (v *transferSchedule) keep(place evaluate.Place, last scheduledTransfer) {
 	v.places.Set(place, last, 4*max(v.interval, time.Minute))
 }
 
-// isDue reports whether the interval, or less for content in doubt, has passed since the last time it was due. The first time
-// is never: there is no mirror yet.
+// isDue reports whether the interval, or less for content in doubt, has passed since the last time it was due. The first time is never:
+// there is no mirror yet.
 func (v *transferSchedule) isDue(place evaluate.Place) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

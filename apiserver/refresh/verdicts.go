@@ -57,8 +57,8 @@ func (r *Refresher) verdicts(ctx context.Context, keys []desired.Key, since time
 	return verdicts
 }
 
-// evaluate returns verdicts that are fit to be published, and the revision at which their evaluation began. What looks wrong
-// is looked at twice.
+// evaluate makes verdicts that are fit to be published, and the revision at which their evaluation began. What looks wrong is looked at
+// twice.
 func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time.Time, resolve bool) (verdicts []*syncv1.SyncStatus, evaluatedFrom uint64) {
 	confirmed := map[desired.Key]uint64{}
 	var oldest time.Time
@@ -129,7 +129,7 @@ func (r *Refresher) askSubjects(ctx context.Context, subjects []*desired.Subject
 	r.askPathsAgain(ctx, zones)
 }
 
-// wholeZones returns the zones among some objects, which all that is declared in them matters to.
+// wholeZones are the zones among some objects, which all that is declared in them matters to.
 func wholeZones(subjects []*desired.Subject) map[*desired.Zone]bool {
 	zones := map[*desired.Zone]bool{}
 	for _, s := range subjects {
@@ -169,7 +169,7 @@ type kindIn struct {
 	namespace string
 }
 
-// kindsDeclaring returns the kinds of objects that may declare what a verdict compares with, in the namespace of the zone.
+// kindsDeclaring are the kinds of objects that may declare what a verdict compares with, in the namespace of the zone.
 func kindsDeclaring(v *syncv1.SyncStatus, namespace string) []kindIn {
 	kinds := []kindIn{{syncstatus.EndpointKind, namespace}}
 	for _, k := range v1beta1.RecordKinds {
@@ -185,8 +185,8 @@ type placeOfZone struct {
 	server int
 }
 
-// findingOf reports whether a verdict needs another look before it is believed, and at what: at content that was not transferred
-// lately, and, if the verdict is news, at the objects, and at the primaries that a server seems to be ahead of.
+// findingOf decides whether a verdict needs another look before it is believed, and at what: at content that was not transferred lately,
+// and, if the verdict is news, at the objects, and at the primaries that a server seems to be ahead of.
 func (r *Refresher) findingOf(s *desired.Subject, v *syncv1.SyncStatus) (f finding, doubtful bool) {
 	f = finding{key: s.Key, digest: r.publisher.Digest(v)}
 	isNews := !r.publisher.IsPublished(s.Key, f.digest)

@@ -34,7 +34,7 @@ type query struct {
 
 var _ store.Selector = &query{}
 
-// newQuery returns the query of a request. Errors are API errors.
+// newQuery reads the query of a request. Errors are API errors.
 func newQuery(ctx context.Context, o *internalversion.ListOptions) (*query, error) {
 	q := &query{namespace: request.NamespaceValue(ctx), labels: o.LabelSelector, fields: o.FieldSelector, limit: o.Limit, continueAt: o.Continue}
 	q.setDefaults()
@@ -71,7 +71,7 @@ func (q *query) checkKinds() error {
 	return nil
 }
 
-// singleObject returns the one object that a query is about, if it is about one.
+// singleObject is the one object that a query is about, if it is about one.
 func (q *query) singleObject() (desired.Key, bool) {
 	name, ok := q.fields.RequiresExactMatch(syncv1.FieldName)
 	if !ok || q.namespace == "" {

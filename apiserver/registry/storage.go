@@ -24,7 +24,7 @@ type statusStorage struct {
 	verdicts *Verdicts
 }
 
-// Storage returns the resources of the API group, by path.
+// Storage are the resources of the API group, by path.
 func (v *Verdicts) Storage() map[string]rest.Storage {
 	storage := map[string]rest.Storage{"syncstatuses": &statusStorage{verdicts: v}}
 	for _, k := range syncstatus.Kinds() {
@@ -77,7 +77,7 @@ func (s *statusStorage) Get(ctx context.Context, name string, o *metav1.GetOptio
 	return s.verdicts.getResource(ctx, kind, object, o)
 }
 
-// getResource returns the SyncStatus of an object in the namespace of the request.
+// getResource reads the SyncStatus of an object in the namespace of the request.
 func (v *Verdicts) getResource(ctx context.Context, kind syncstatus.Kind, name string, o *metav1.GetOptions) (runtime.Object, error) {
 	if o != nil {
 		if err := v.store.CheckResourceVersion(o.ResourceVersion); err != nil {

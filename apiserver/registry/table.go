@@ -77,8 +77,7 @@ func newRow(s *v1alpha1.SyncStatus, now time.Time) metav1.TableRow {
 	}
 }
 
-// serialAndLag returns the newest serial of the zone and how far the last server is behind it. An object in several zones has
-// no one serial.
+// serialAndLag are the newest serial of the zone and how far the last server is behind it. An object in several zones has no one serial.
 func serialAndLag(s *v1alpha1.SyncStatus) (serial, lag string) {
 	var most int64
 	for _, server := range s.Servers {
@@ -95,7 +94,7 @@ func serialAndLag(s *v1alpha1.SyncStatus) (serial, lag string) {
 	return serial, lag
 }
 
-// decidingCondition returns the condition that the phase follows from.
+// decidingCondition is the condition that the phase follows from.
 func decidingCondition(s *v1alpha1.SyncStatus) metav1.Condition {
 	if c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionPropagated); c != nil {
 		return *c

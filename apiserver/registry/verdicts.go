@@ -45,7 +45,7 @@ type Verdicts struct {
 	events    *metrics.CounterVec
 }
 
-// New returns Verdicts about the Kubernetes cluster at config. Run starts them.
+// New judges the Kubernetes cluster at config. Run starts it.
 func New(config *rest.Config, options Options) (*Verdicts, error) {
 	inf, err := informers.New(config, options.Home)
 	if err != nil {
@@ -69,7 +69,7 @@ func newVerdicts(inf *informers.Informers, find desired.ServerFinder, keys tsigk
 	return v, err
 }
 
-// Informers returns the caches, which are a readiness check among other things.
+// Informers are the caches, which are a readiness check among other things.
 func (v *Verdicts) Informers() *informers.Informers { return v.informers }
 
 // Run fills the caches and keeps them current until the context ends.
@@ -88,8 +88,8 @@ func (v *Verdicts) RegisterMetrics(register func(metrics.Registerable) error, cu
 	return v.refresher.RegisterMetrics(register, custom, v.store.Watches)
 }
 
-// waitReady returns an error while the caches are being filled, as an empty answer would be wrong, and waits while they do not
-// follow the Kubernetes cluster.
+// waitReady fails while the caches are being filled, as an empty answer would be wrong, and waits while they do not follow the Kubernetes
+// cluster.
 func (v *Verdicts) waitReady(ctx context.Context) error {
 	if !v.informers.HasSynced() {
 		return apierrors.NewServiceUnavailable("the caches of this server are being filled")
@@ -97,8 +97,8 @@ func (v *Verdicts) waitReady(ctx context.Context) error {
 	return v.informers.WaitForCaches(ctx)
 }
 
-// getVerdict returns one SyncStatus by answers that are not older than the call, about the object as it is in the Kubernetes
-// cluster now. Errors are API errors.
+// getVerdict makes one SyncStatus by answers that are not older than the call, about the object as it is in the Kubernetes cluster now.
+// Errors are API errors.
 func (v *Verdicts) getVerdict(ctx context.Context, key desired.Key) (*syncv1.SyncStatus, error) {
 	if err := v.waitReady(ctx); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (v *Verdicts) getVerdict(ctx context.Context, key desired.Key) (*syncv1.Syn
 	return s, err
 }
 
-// errorFor returns why there is no verdict of an object.
+// errorFor is the API error for an object without a verdict.
 func errorFor(ctx context.Context, key desired.Key) error {
 	if ctx.Err() != nil {
 		return apierrors.NewTimeoutError("the request has ended before the servers have answered", 1)
@@ -121,8 +121,8 @@ func errorFor(ctx context.Context, key desired.Key) error {
 // maxListings bounds how often a list is made again because objects came or went meanwhile.
 const maxListings = 3
 
-// listVerdicts returns all SyncStatus objects that a query selects, sorted by namespace and name, by answers no older than
-// Options.MaxAge; for a single object as get does. Errors are API errors.
+// listVerdicts makes all SyncStatus objects that a query selects, sorted by namespace and name, by answers no older than Options.MaxAge;
+// for a single object as get does. Errors are API errors.
 func (v *Verdicts) listVerdicts(ctx context.Context, q *query) (*syncv1.SyncStatusList, error) {
 	called := time.Now()
 	for listing := 1; ; listing++ {
@@ -133,8 +133,8 @@ func (v *Verdicts) listVerdicts(ctx context.Context, q *query) (*syncv1.SyncStat
 	}
 }
 
-// tryList returns a list, and whether a watch that goes on from it takes the client to know what is in the list and nothing
-// else. A page is part of a list.
+// tryList makes a list. agrees means that a watch that goes on from it takes the client to know what is in the list and nothing else. A
+// page is part of a list.
 func (v *Verdicts) tryList(ctx context.Context, q *query, called time.Time) (list *syncv1.SyncStatusList, agrees bool, err error) {
 	if err := v.waitReady(ctx); err != nil {
 		return nil, false, err
@@ -186,7 +186,7 @@ func (v *Verdicts) tryList(ctx context.Context, q *query, called time.Time) (lis
 	return out, agrees || q.continueAt != "" || out.Continue != "", nil
 }
 
-// uidOf returns the UID of an object in the caches; "" if there is none.
+// uidOf is "" if the object is not in the caches.
 func (v *Verdicts) uidOf(key desired.Key) types.UID {
 	if o, exists := informers.Get[metav1.Object](v.informers, key.Kind, key.Namespace, key.Name); exists {
 		return o.GetUID()
@@ -194,7 +194,7 @@ func (v *Verdicts) uidOf(key desired.Key) types.UID {
 	return ""
 }
 
-// candidates returns the objects that a query may select, judged by what needs no server, in the order of lists.
+// candidates are the objects that a query may select, judged by what needs no server, in the order of lists.
 func (v *Verdicts) candidates(q *query) []desired.Key {
 	if key, ok := q.singleObject(); ok {
 		if v.informers.Exists(key) {
@@ -222,7 +222,7 @@ func (v *Verdicts) candidates(q *query) []desired.Key {
 	return keys
 }
 
-// startWatch returns what becomes of the objects that a query selects. Errors are API errors.
+// startWatch follows the objects that a query selects. Errors are API errors.
 func (v *Verdicts) startWatch(ctx context.Context, q *query, o store.WatchOptions) (*store.Watcher, error) {
 	w, err := v.store.Watch(ctx, q.scope(), q, o)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
-// Digest returns a hash of what makes one SyncStatus different from another to a watcher: everything but times, round trips,
-// and the serials of servers that are in sync, which move with every change anywhere in the zone. A zone's own serials count.
+// Digest hashes what makes one SyncStatus different from another to a watcher: everything but times, round trips, and the serials of
+// servers that are in sync, which move with every change anywhere in the zone. A zone's own serials count.
 func (st *Store) Digest(s *syncv1.SyncStatus) uint64 {
 	h := &maphash.Hash{}
 	h.SetSeed(st.seed)

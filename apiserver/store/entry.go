@@ -56,7 +56,6 @@ func outlineOf(s *syncv1.SyncStatus, revision uint64) outline {
 	}
 }
 
-// status returns the outline as a SyncStatus.
 func (o *outline) status(key Key) *syncv1.SyncStatus {
 	s := emptyStatus()
 	s.Name, s.Namespace, s.UID, s.Labels = syncstatus.Name(key.Kind, key.Name), key.Namespace, o.uid, o.labels
@@ -107,7 +106,7 @@ func (e *entry) completeCaches(s *syncv1.SyncStatus, now time.Time) {
 	}
 }
 
-// knownAt returns what was published last at a revision; nil if that is not remembered.
+// knownAt is what was published last at a revision; nil if that is not remembered.
 func (e *entry) knownAt(rev uint64) *outline {
 	switch {
 	case e.revision <= rev:
@@ -118,8 +117,8 @@ func (e *entry) knownAt(rev uint64) *outline {
 	return nil
 }
 
-// changedAfter returns when the verdict of a revision was followed by another; the next revision if that is not remembered, or the
-// object has ended.
+// changedAfter is when the verdict of a revision was followed by another; the next revision if that is not remembered, or the object has
+// ended.
 func (e *entry) changedAfter(rev uint64) uint64 {
 	if e != nil && e.previous != nil && e.previous.revision == rev {
 		return e.revision
@@ -127,7 +126,7 @@ func (e *entry) changedAfter(rev uint64) uint64 {
 	return rev + 1<<replicaBits
 }
 
-// successor returns the entry of another object that has the name now. To clients it is the same one, changed.
+// successor is the entry of another object that has the name now. To clients it is the same one, changed.
 func (e *entry) successor() *entry {
 	if e == nil {
 		return &entry{}
@@ -135,8 +134,7 @@ func (e *entry) successor() *entry {
 	return &entry{born: e.born, previous: new(e.outline)}
 }
 
-// matchesSince reports whether the last verdict matches a selector, and returns since when that has been so, as far as it is
-// remembered.
+// matchesSince matches the last verdict; since is since when the result has been so, as far as it is remembered.
 func (e *entry) matchesSince(key Key, selector Selector) (matches bool, since uint64) {
 	matches = selector.Matches(e.status(key))
 	if e.previous != nil && selector.Matches(e.previous.status(key)) == matches {

@@ -14,7 +14,7 @@ type knowledge struct {
 	ended map[Key]*entry
 }
 
-// knowledgeAt returns what there was at a revision that is not older than s.oldest. s.mu is held for as long as it is used.
+// knowledgeAt is what there was at a revision that is not older than s.oldest. s.mu is held for as long as it is used.
 func (s *Store) knowledgeAt(rev uint64) knowledge {
 	k := knowledge{store: s, at: rev, ended: map[Key]*entry{}}
 	for t := range s.deletedSince(rev) {
@@ -25,7 +25,7 @@ func (s *Store) knowledgeAt(rev uint64) knowledge {
 	return k
 }
 
-// of returns what was published last of an object, if any was; nil if it is not remembered.
+// of is what was published last of an object, if any was; nil if it is not remembered.
 func (k knowledge) of(key Key) (o *outline, existed bool) {
 	e := k.store.namespaces[key.Namespace][key]
 	if e == nil || e.born > k.at {
@@ -37,10 +37,10 @@ func (k knowledge) of(key Key) (o *outline, existed bool) {
 	return e.knownAt(k.at), true
 }
 
-// ListRevision returns a resourceVersion for a list: a watch that goes on from there misses nothing. evaluatedFrom is the
-// Revision at which the list began; verdicts are all that were published for it, of which it has those that match. Unless something
-// else has changed since, the revision is the present one, and the watch repeats nothing that is in the list either. It is exact if
-// what there was at it is what the list has: otherwise the watch adds what the client knows, or deletes what it does not know.
+// ListRevision is a resourceVersion for a list: a watch that goes on from there misses nothing. evaluatedFrom is the Revision at which
+// the list began; verdicts are all that were published for it, of which it has those that match. Unless something else has changed since,
+// the revision is the present one, and the watch repeats nothing that is in the list either. It is exact if what there was at it is what
+// the list has: otherwise the watch adds what the client knows, or deletes what it does not know.
 func (s *Store) ListRevision(evaluatedFrom uint64, scope Scope, selector Selector, verdicts []*syncv1.SyncStatus) (rev string, exact bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,8 +83,8 @@ func (s *Store) isOnlyNews(since uint64, scope Scope, verdicts []*syncv1.SyncSta
 	return news == 0
 }
 
-// boundsOf returns between which revisions there was what a list has: from least on, and before the other, which is the highest
-// number if that is so still. s.mu is held.
+// boundsOf are the revisions between which there was what a list has: from least on, and before the other, which is the highest number if
+// that is so still. s.mu is held.
 func (s *Store) boundsOf(evaluatedFrom uint64, scope Scope, selector Selector, verdicts []*syncv1.SyncStatus) (least, before uint64) {
 	before = math.MaxUint64
 	listed := make(map[Key]bool, len(verdicts))

@@ -37,7 +37,7 @@ func (r *revisionClock) readClock() uint64 { return revisionAt(r.now()) | r.repl
 
 func revisionAt(t time.Time) uint64 { return uint64(t.UnixMicro()) << replicaBits }
 
-// nextRevision returns a revision that nothing has had yet.
+// nextRevision is one that nothing has had yet.
 func (r *revisionClock) nextRevision() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,8 +45,7 @@ func (r *revisionClock) nextRevision() uint64 {
 	return r.last
 }
 
-// currentRevision returns a revision that is not older than any handed out, by whichever replica as far as clocks agree, and older
-// than all to come.
+// currentRevision is not older than any handed out, by whichever replica as far as clocks agree, and older than all to come.
 func (r *revisionClock) currentRevision() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,8 +73,8 @@ func parseRevision(s string) (uint64, error) {
 	return rev, nil
 }
 
-// CheckResourceVersion returns an API error unless an answer about the present satisfies a reader who names a revision that
-// it must not be older than. "" and "0" name none.
+// CheckResourceVersion is an API error unless an answer about the present satisfies a reader who names a revision that it must not be
+// older than. "" and "0" name none.
 func (s *Store) CheckResourceVersion(resourceVersion string) error {
 	if resourceVersion == "" {
 		return nil

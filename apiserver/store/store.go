@@ -41,8 +41,8 @@ const (
 // Key names one object that has a SyncStatus.
 type Key = source.ObjectKey
 
-// KeyOf returns the object that a SyncStatus is about, in the namespace of the SyncStatus: that of a cluster-scoped object is
-// the namespace of its instances.
+// KeyOf is the object that a SyncStatus is about, in the namespace of the SyncStatus: for a cluster-scoped object that is the namespace
+// of its instances.
 func KeyOf(s *syncv1.SyncStatus) Key {
 	return Key{Kind: s.ObjectRef.Kind, Namespace: s.Namespace, Name: s.ObjectRef.Name}
 }
@@ -72,7 +72,7 @@ func New(now func() time.Time, onEvent func(watch.EventType)) *Store {
 	}
 }
 
-// Revision returns the present revision. Whoever evaluates verdicts takes it before looking at any evidence.
+// Revision is the present revision. Whoever evaluates verdicts takes it before looking at any evidence.
 func (s *Store) Revision() uint64 { return s.clock.currentRevision() }
 
 // Publish makes verdicts visible to readers and watchers, and completes them by what the store holds. evaluatedFrom is the
@@ -96,7 +96,7 @@ func (s *Store) Publish(evaluatedFrom uint64, verdicts ...*syncv1.SyncStatus) (o
 	return outdated
 }
 
-// publish reports whether the verdict was published. s.mu is held.
+// publish is false if the verdict is older than what is known. s.mu is held.
 func (s *Store) publish(v *syncv1.SyncStatus, digest, evaluatedFrom uint64) bool {
 	key := KeyOf(v)
 	e, t := s.namespaces[key.Namespace][key], s.buried[key]
@@ -134,7 +134,7 @@ func (s *Store) publish(v *syncv1.SyncStatus, digest, evaluatedFrom uint64) bool
 	return true
 }
 
-// IsPublished reports whether the last verdict that was published of an object has a digest.
+// IsPublished compares a digest with the last verdict that was published of an object.
 func (s *Store) IsPublished(key Key, digest uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,7 +257,7 @@ func (s *Store) entriesIn(scope Scope) func(yield func(Key, *entry) bool) {
 	}
 }
 
-// Watches returns the number of open watches.
+// Watches counts open watches.
 func (s *Store) Watches() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -96,7 +96,7 @@ func (s *Store) Watch(ctx context.Context, scope Scope, selector Selector, o Wat
 	return w, nil
 }
 
-// startOf returns the revision at which a watch begins, or that it begins with everything there is.
+// startOf is the revision at which a watch begins; initial means that it begins with everything there is.
 func (s *Store) startOf(o WatchOptions) (rev uint64, initial bool, err error) {
 	isAny := o.ResourceVersion == "" || o.ResourceVersion == "0"
 	switch all := o.SendInitialEvents; {
@@ -126,7 +126,7 @@ func (w *Watcher) Stop() { w.cancel() }
 // Done is closed when the watch has ended.
 func (w *Watcher) Done() <-chan struct{} { return w.done }
 
-// Backlog returns the objects of which the watch needs the verdict to begin.
+// Backlog are the objects of which the watch needs the verdict to begin.
 func (w *Watcher) Backlog() []Key {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
@@ -219,8 +219,8 @@ func (w *Watcher) queueSince(backlog []*syncv1.SyncStatus, queued []*watch.Event
 	}
 }
 
-// eventSince returns an event as what it is to a client that knows what there was at the revision to go on from; "" if it is
-// none. Whoever existed then and has changed more often than is remembered is taken for known. store.mu is held.
+// eventSince is an event as what it is to a client that knows what there was at the revision to go on from; "" if it is none. Whoever
+// existed then and has changed more often than is remembered is taken for known. store.mu is held.
 func (w *Watcher) eventSince(known knowledge, key Key, kind watch.EventType) watch.EventType {
 	o, existed := known.of(key)
 	switch isKnown := existed && (o == nil || w.selector.Matches(o.status(key))); {
@@ -287,7 +287,7 @@ func (s *Store) forgetWatcher(w *Watcher) {
 	}
 }
 
-// takeEvents returns what is to be handed over, and whether nothing will follow it.
+// takeEvents empties the queue; last means that nothing will follow.
 func (w *Watcher) takeEvents() (events []*watch.Event, last bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -305,7 +305,7 @@ func (w *Watcher) takeQueue() []*watch.Event {
 	return events
 }
 
-// eventFor returns the event that a change of an object is to this watch; "" when it is none.
+// eventFor is what a change of an object is to this watch; "" when it is nothing.
 func (w *Watcher) eventFor(was, is *syncv1.SyncStatus) watch.EventType {
 	matched, matches := was != nil && w.selector.Matches(was), is != nil && w.selector.Matches(is)
 	switch {

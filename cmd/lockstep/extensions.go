@@ -14,12 +14,12 @@ import (
 // fleetGuard completes an uninstallation before the fleet manager ends.
 var fleetGuard controller.GuardFunc = uninstall.Guard
 
-// controllerExtensions returns what runs in the controller's process besides the controller.
+// controllerExtensions run in the controller's process besides the controller.
 func controllerExtensions() []controller.Extension {
 	return []controller.Extension{&clusterapi.Extension{}}
 }
 
-// extensionCommands returns the subcommands that the others can do without.
+// extensionCommands are the subcommands of what can be left out.
 func extensionCommands() []*cobra.Command {
 	return []*cobra.Command{
 		componentCommand("externaldns", "Publish what external-dns finds: its webhook provider, in the same pod", externaldns.NewOptions()),

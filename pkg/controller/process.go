@@ -60,8 +60,8 @@ func (p *Process) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&p.LeaderElect, "leader-elect", p.LeaderElect, "work only while holding the lease "+p.name+", so that several replicas are safe")
 }
 
-// newManager returns a manager without reconcilers, and the configuration of its clients. Its cache keeps of zones what
-// trimZone leaves; nil leaves all.
+// newManager returns a manager without reconcilers, and the configuration of its clients. Its cache keeps of zones what trimZone leaves;
+// nil leaves all.
 func (p *Process) newManager(ctx context.Context, trimZone func(*v1beta1.DNSZone)) (ctrl.Manager, *rest.Config, error) {
 	ctrl.SetLogger(klog.Background())
 	config, err := ctrl.GetConfig()
@@ -109,7 +109,7 @@ func (p *Process) newManager(ctx context.Context, trimZone func(*v1beta1.DNSZone
 	return mgr, config, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", caches.Check))
 }
 
-// cacheOptions returns what the cache holds: of children only our own, and of all objects what many have in common only once.
+// cacheOptions limits what the cache holds: of children only our own, and of all objects what many have in common only once.
 func cacheOptions(newInformer listwatch.NewInformerFunc, trimZone func(*v1beta1.DNSZone)) cache.Options {
 	pool := &intern.Pool{}
 	transformZone := func(o any) (any, error) {
@@ -153,7 +153,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// requireFlags returns an error for each flag that is empty.
+// requireFlags refuses flags that are empty.
 func requireFlags(flags map[string]string) error {
 	var errs []error
 	for flag, value := range flags {
@@ -164,7 +164,7 @@ func requireFlags(flags map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// requireTimeouts returns an error for each flag that is too short to be meant.
+// requireTimeouts refuses flags that are too short to be meant.
 func requireTimeouts(flags map[string]time.Duration) error {
 	var errs []error
 	for flag, value := range flags {

@@ -155,7 +155,7 @@ func (o *FleetOptions) setup(mgr ctrl.Manager) error {
 // trimZone drops what the fleet manager does not read of a zone: the status lists up to a thousand records.
 func trimZone(zone *v1beta1.DNSZone) { zone.Status.Records, zone.Status.ForeignRRsets = nil, nil }
 
-// caBundleTargets returns the objects that hold the authority by which kube-apiserver verifies the other two servers.
+// caBundleTargets hold the authority by which kube-apiserver verifies the other two servers.
 func (o *FleetOptions) caBundleTargets() []certs.Target {
 	if !o.InjectCABundle {
 		return nil

@@ -135,7 +135,7 @@ func zoneKinds() []client.Object {
 	return kinds
 }
 
-// followCertificate returns the certificate with which the controller connects to sidecars. It is not ready without one.
+// followCertificate provides the certificate with which the controller connects to sidecars. The manager is not ready without one.
 func (o *Options) followCertificate(mgr ctrl.Manager, config *rest.Config) (*certs.Follower, error) {
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -31,7 +31,7 @@ func parseCertificates(text []byte) (all []*x509.Certificate, err error) {
 	return all, nil
 }
 
-// remedy returns how a certificate is replaced.
+// remedy says how a certificate is replaced.
 func (c Certificate) remedy(f *Facts) string {
 	if c.CertManager != "" {
 		return fmt.Sprintf("kubectl -n %s describe certificate %s", c.Secret.Namespace, c.CertManager)
@@ -143,7 +143,7 @@ type caBundle struct {
 	pem            []byte
 }
 
-// bundles returns every caBundle that could be read.
+// bundles lists every caBundle that could be read.
 func (f *Facts) bundles() (all []caBundle) {
 	if f.APIService.Err == nil && f.APIService.Value.Exists {
 		all = append(all, caBundle{"apiservice " + f.APIService.Value.Name, certs.APIServerSecret, f.APIService.Value.CABundle})

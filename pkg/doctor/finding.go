@@ -56,7 +56,7 @@ func unread(request string, err error) Finding {
 // Report is all findings, in the order of the checks.
 type Report []Finding
 
-// Count returns how many findings have a level.
+// Count counts the findings of a level.
 func (r Report) Count(level Level) (n int) {
 	for _, f := range r {
 		if f.Level == level {
@@ -99,7 +99,7 @@ func joinSome(texts []string, separator string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(texts[:maxNamed], separator), len(texts)-maxNamed)
 }
 
-// countOf returns a number with its noun: "1 zone", "2 zones".
+// countOf is a number with its noun: "1 zone", "2 zones".
 func countOf(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -69,7 +69,7 @@ func (f *Facts) judgeDeployment(d appsv1.Deployment) Finding {
 	return ok("")
 }
 
-// worse returns the worse of two findings, the first if they are equal; of two that are bad it has both sentences.
+// worse is the worse of two findings, the first if they are equal; of two that are bad it has both sentences.
 func worse(a, b Finding) Finding {
 	order := map[Level]int{OK: 0, Skipped: 1, Warning: 2, Failure: 3}
 	if order[b.Level] > order[a.Level] {
@@ -123,8 +123,8 @@ func isEstablished(d apiextensionsv1.CustomResourceDefinition) bool {
 	return false
 }
 
-// sameVersions reports whether two definitions have the same versions with the same schemas. It compares what JSON says: defaults and
-// enumerations are kept as text, whose spaces do not matter.
+// sameVersions compares the versions and schemas of two definitions as JSON: defaults and enumerations are kept as text, whose spaces do
+// not matter.
 func sameVersions(a, b apiextensionsv1.CustomResourceDefinition) bool {
 	return reflect.DeepEqual(schemasOf(a), schemasOf(b))
 }

@@ -49,7 +49,7 @@ var checks = []struct {
 	{groupObjects, "in sync", judgeInSync},
 }
 
-// Judge returns the finding of each check.
+// Judge makes the finding of each check, in the order of the report.
 func Judge(f *Facts) Report {
 	report := make(Report, len(checks))
 	for i, c := range checks {

@@ -18,7 +18,7 @@ import (
 // maxLag is how long a change may have no status before it is worth saying.
 const maxLag = time.Minute
 
-// readObjects returns the kinds that could be read, or the finding of a check that needs them if none could.
+// readObjects are the kinds that could be read; the finding is for a check that needs them when none could.
 func (f *Facts) readObjects() (kinds []Objects, finding Finding) {
 	finding = skippedFor("no kind could be listed")
 	for _, k := range f.Objects {
@@ -65,12 +65,12 @@ func judgeStatuses(f *Facts) Finding {
 	return ok("no old status among %s", countOf(count, "object"))
 }
 
-// isDeclaration reports whether a kind is one that people write for a name: what is wrong with an object of it is its author's.
+// isDeclaration is true for kinds that people write for a name: what is wrong with such an object is its author's.
 func isDeclaration(kind string) bool {
 	return strings.HasSuffix(kind, "Record") || kind == "DNSEndpoint"
 }
 
-// nameOf returns an object's name, with its namespace if it has one.
+// nameOf is an object's name, with its namespace if it has one.
 func nameOf(key types.NamespacedName) string { return strings.TrimPrefix(key.String(), "/") }
 
 // judgeReady counts what is not Ready by reason. Endpoints of no zone are no fault: other programs use that kind as well.

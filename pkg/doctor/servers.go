@@ -43,7 +43,7 @@ func judgeReachable(f *Facts) Finding {
 	return ok("the API server reaches %s", countOf(all, "server"))
 }
 
-// silentPods returns the pods of instances that do not answer, or are not ready to, and how many pods there are.
+// silentPods lists the pods of instances that do not answer, or are not ready to; all counts the pods.
 func (f *Facts) silentPods() (silent []string, remedy string, all int) {
 	for _, s := range f.Instances.Value.Items {
 		for _, row := range s.Servers {
@@ -116,7 +116,7 @@ func judgeTransfers(f *Facts) Finding {
 	return ok("every server gives the API server its zones")
 }
 
-// isAboutTime reports whether a message says that a signature was refused for the time of it (RFC 8945 section 5.2.3).
+// isAboutTime recognizes the message that a signature was refused for its time (RFC 8945 section 5.2.3).
 func isAboutTime(message string) bool { return strings.Contains(message, "BADTIME") }
 
 // judgeServerClocks looks for servers that refuse signatures for their time.

@@ -30,7 +30,7 @@ func judgeKubernetes(f *Facts) Finding {
 	return ok("%s", f.Server.Value.Version)
 }
 
-// imagesOf returns the image of each component, and that of sidecars, which the fleet manager has in its environment.
+// imagesOf has the users of each image: the components, and sidecars, whose image the fleet manager has in its environment.
 func imagesOf(all []appsv1.Deployment) map[string][]string {
 	users := map[string][]string{}
 	for _, d := range all {

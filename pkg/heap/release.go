@@ -1,6 +1,7 @@
 // Package heap returns to the system what a process that rests does not need. Go keeps the garbage of a start, or of a burst, until as
 // much again is allocated or two minutes are over, and what it has freed for longer: a process that has just filled its caches has twice
-// the memory of what is in them.
+// the memory of what is in them. After a LIST of 200 MiB into a cache of 100 MiB, a process has 310 MiB by itself, and 103 with this
+// package (GOGC=50 go test -run xxx -bench Rest -benchtime 1x ./pkg/heap).
 package heap
 
 import (

@@ -1,9 +1,11 @@
 package heap
 
 import (
+	"bytes"
 	"context"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"testing"
 	"time"
 )
@@ -63,4 +65,31 @@ func heldMemory() uint64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}
 	metrics.Read(samples)
 	return samples[0].Value.Uint64() + samples[1].Value.Uint64()
+}
+
+// BenchmarkRest is what the heap has from the system 3 s after a cache of 100 MiB was filled from a LIST of 200 MiB.
+func BenchmarkRest(b *testing.B) {
+	for name, start := range map[string]func(context.Context){"by itself": func(context.Context) {}, "released": ReleaseAtRest} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				ctx, cancel := context.WithCancel(b.Context())
+				go start(ctx)
+				kept := fillCache()
+				time.Sleep(3 * interval)
+				b.ReportMetric(float64(heldMemory())/mib, "MiB")
+				runtime.KeepAlive(kept)
+				cancel()
+			}
+		})
+	}
+}
+
+// fillCache keeps objects of a KiB that it decodes from a text twice as long.
+func fillCache() (kept [][]byte) {
+	text := bytes.Repeat([]byte("x"), 200*mib)
+	for part := range slices.Chunk(text, 2<<10) {
+		kept = append(kept, bytes.Clone(part[:1<<10]))
+	}
+	runtime.KeepAlive(text)
+	return kept
 }

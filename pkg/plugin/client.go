@@ -23,7 +23,7 @@ type statusClient struct {
 	namespace string
 }
 
-// kubeconfig returns what kubeconfig and flags say; it reads them when it is asked.
+// kubeconfig merges kubeconfig and flags; files are read when it is asked.
 func (o *commandOptions) kubeconfig() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(o.loading, &o.overrides)
 }

@@ -50,7 +50,7 @@ func Run(ctx context.Context, args []string, out, errOut io.Writer, extensions .
 	return exitError
 }
 
-// NewCommand returns the plugin as a command, with subcommands of extensions.
+// NewCommand returns the plugin's command, with subcommands of extensions.
 func NewCommand(extensions ...Extension) *cobra.Command {
 	root := &cobra.Command{
 		Use:         "kubectl-lockstep",

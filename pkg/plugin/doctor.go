@@ -63,7 +63,7 @@ Exit code 0: no warning and no failure. 1: there are some. 2: it could not be ch
 	return cmd
 }
 
-// newSurvey returns what reads the installation. Objects are those of all namespaces, unless the user has named one.
+// newSurvey reads the installation; of objects, those of all namespaces unless the user has named one.
 func (o *commandOptions) newSurvey(system string) (*survey.Survey, error) {
 	deferred := o.kubeconfig()
 	config, err := deferred.ClientConfig()

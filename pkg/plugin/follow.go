@@ -96,8 +96,7 @@ func (c *statusClient) listWatch(q statusQuery, send func(watchEvent)) *cache.Li
 	return lw
 }
 
-// isExpectedWatchError reports whether an error is how watches end every few minutes, or says that a server does not stream
-// its first list.
+// isExpectedWatchError recognizes how watches end every few minutes, and the answer of a server that does not stream its first list.
 func isExpectedWatchError(err error) bool {
 	return errors.Is(err, context.Canceled) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsInvalid(err)

@@ -75,7 +75,7 @@ func (o *commandOptions) newPalette(out io.Writer) render.Palette {
 	return render.Palette{On: terminalOf(out) != nil && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }
 
-// terminalOf returns the terminal that out writes to, nil if that is none.
+// terminalOf is the terminal that out writes to, nil if it is something else.
 func terminalOf(out io.Writer) *os.File {
 	if safe, ok := out.(*render.SafeWriter); ok {
 		out = safe.Out

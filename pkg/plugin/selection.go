@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
-// queriesFor returns the queries that find the targets themselves; everything when there are none.
+// queriesFor finds the targets themselves; everything when there are none.
 func (o *commandOptions) queriesFor(targets []target) []statusQuery {
 	if len(targets) == 0 {
 		return []statusQuery{{labels: o.selector}}
@@ -60,7 +60,7 @@ type subtreeSelection struct {
 	roots []*v1alpha1.SyncStatus
 }
 
-// selectSubtrees returns what has to be asked for to show the targets with all that is below them.
+// selectSubtrees prepares the queries for the targets with all that is below them.
 func (c *statusClient) selectSubtrees(ctx context.Context, o *commandOptions, targets []target) (subtreeSelection, error) {
 	b := subtreeSelection{queries: o.queriesFor(targets)}
 	for _, t := range targets {
@@ -90,7 +90,7 @@ func (b subtreeSelection) selectItems(w statusSet) []v1alpha1.SyncStatus {
 	return slices.DeleteFunc(w.sortedItems(), func(s v1alpha1.SyncStatus) bool { return !b.isSelected(w, &s) })
 }
 
-// isPartOf reports whether an object is part of another: a record of a zone, an instance of a cluster.
+// isPartOf is true for a record of a zone and an instance of a cluster.
 func isPartOf(s, to *v1alpha1.SyncStatus) bool {
 	switch {
 	case s.Namespace != to.Namespace:
@@ -105,12 +105,12 @@ func isPartOf(s, to *v1alpha1.SyncStatus) bool {
 	return false
 }
 
-// isInZone reports whether an object has to do with a zone; a DNSEndpoint can with several.
+// isInZone compares the zones of an object; a DNSEndpoint can have several.
 func isInZone(s *v1alpha1.SyncStatus, zone string) bool {
 	return slices.Contains(strings.Split(s.Zone, ","), zone)
 }
 
-// isSelected reports whether an object is among what is wanted.
+// isSelected is true for the roots and all that is part of one; for everything when there are no roots.
 func (b subtreeSelection) isSelected(w statusSet, s *v1alpha1.SyncStatus) bool {
 	if len(b.roots) == 0 {
 		return true

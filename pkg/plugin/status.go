@@ -115,7 +115,7 @@ func (c *statusClient) awaitInSync(ctx context.Context, o *commandOptions, targe
 	}
 }
 
-// checkNamedExist returns an error that names the first target that does not exist.
+// checkNamedExist fails with the first target that does not exist.
 func (c *statusClient) checkNamedExist(w statusSet, targets []target) error {
 	for _, t := range targets {
 		if t.name != "" && w[statusKey{c.namespace, t.statusName()}] == nil {

@@ -14,10 +14,9 @@ type target struct {
 	name string
 }
 
-// String returns how people name it.
+// String is KIND/NAME, as people write it.
 func (t target) String() string { return t.kind.Kind + "/" + t.name }
 
-// statusName returns the name of its SyncStatus.
 func (t target) statusName() string { return syncstatus.Name(t.kind.Kind, t.name) }
 
 // shortNames names of kinds, as kubectl knows them.
@@ -73,7 +72,7 @@ func parseTarget(arg string) (target, error) {
 	return target{kind, name}, err
 }
 
-// parseKind returns a kind by any name that kubectl takes: kind, plural, singular, short, each with the group or without.
+// parseKind takes any name of a kind that kubectl takes: kind, plural, singular, short, each with the group or without.
 func parseKind(word string) (syncstatus.Kind, error) {
 	resource, _, _ := strings.Cut(strings.ToLower(word), ".")
 	for _, k := range syncstatus.Kinds() {

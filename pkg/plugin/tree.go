@@ -96,7 +96,7 @@ func (v *treeView) printOnce(ctx context.Context) error {
 	return nil
 }
 
-// renderTree returns the tree, or a line that says that nothing of it is to be shown.
+// renderTree prints the tree, or a line that says that nothing of it is to be shown.
 func (v *treeView) renderTree(w statusSet, now time.Time) string {
 	o := v.options
 	o.Now = now

@@ -31,7 +31,7 @@ func (w statusSet) applyEvent(e watchEvent) (news bool) {
 	return news
 }
 
-// sortedItems returns the objects by namespace and name.
+// sortedItems sorts the objects by namespace and name.
 func (w statusSet) sortedItems() []v1alpha1.SyncStatus {
 	out := make([]v1alpha1.SyncStatus, 0, len(w))
 	for _, s := range w {
@@ -43,7 +43,6 @@ func (w statusSet) sortedItems() []v1alpha1.SyncStatus {
 	return out
 }
 
-// notInSync returns the objects that are not in sync.
 func notInSync(items []v1alpha1.SyncStatus) []v1alpha1.SyncStatus {
 	var out []v1alpha1.SyncStatus
 	for _, s := range items {

@@ -25,7 +25,7 @@ import (
 // a list may be at most, too.
 const MaxAnswerAge = time.Minute
 
-// QuestionFor returns the question for what should be at a name and type.
+// QuestionFor asks for what should be at a name and type.
 func (d *DesiredState) QuestionFor(k rrset.Key) observe.Question {
 	q := observe.Question{Key: k, Want: rrset.RRset{Key: k}}
 	if d.desired == nil {
@@ -37,8 +37,8 @@ func (d *DesiredState) QuestionFor(k rrset.Key) observe.Question {
 	return q
 }
 
-// identify returns a number for the objects, in their generations, that declare an RRset. What was declared before and is again
-// has another one: servers may have had something else in between.
+// identify numbers the objects, in their generations, that declare an RRset. What was declared before and is again has another number:
+// servers may have had something else in between.
 func identify(owners [][]*source.Ref) uint64 {
 	type version struct {
 		uid        types.UID
@@ -72,7 +72,7 @@ func (d *DesiredState) Questions() iter.Seq[observe.Question] {
 	}
 }
 
-// QuestionsOf returns the questions on which an object's state in the zone depends; those for the name servers of the zone itself.
+// QuestionsOf are the questions on which an object's state in the zone depends; those for the name servers of the zone itself.
 func (d *DesiredState) QuestionsOf(object source.ObjectKey) []observe.Question {
 	keys := []rrset.Key{{Name: d.ZoneName(), Type: dns.TypeNS}}
 	if o := d.Object(object); o != nil {
@@ -86,9 +86,9 @@ func (d *DesiredState) QuestionsOf(object source.ObjectKey) []observe.Question {
 	return questions
 }
 
-// contentAt returns what a server has where something should be, and when it was last known to have that. Of a server that is
-// read by query that is known if it was asked since the declaration is as it is, and either lately or under the SOA that it still
-// has. Only the latter shows that declared data is missing.
+// contentAt is what a server has where something should be, and when it was last known to have that. Of a server that is read by query
+// that is known if it was asked since the declaration is as it is, and either lately or under the SOA that it still has. Only the latter
+// shows that declared data is missing.
 func (e *serverAnswer) contentAt(d *DesiredState, k rrset.Key) (want, have rrset.RRset, at time.Time, known bool) {
 	if !e.mirror.IsPartial() {
 		have, _ = e.mirror.Get(k)
@@ -116,7 +116,7 @@ func (e *serverAnswer) knows(k rrset.Key) bool {
 	return known
 }
 
-// isWildcardData reports whether data is that of a declared wildcard above: whether it is at the name itself, a query does not show.
+// isWildcardData recognizes the data of a declared wildcard above: whether it is at the name itself, a query does not show.
 func (d *DesiredState) isWildcardData(have rrset.RRset) bool {
 	for name := have.Name; len(have.Rdata) > 0 && name != d.ZoneName() && name != "."; {
 		name = rrset.ParentName(name)

@@ -9,9 +9,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// CacheDuration returns how long a resolver caches what a server with this content answers at a name and type: data for its TTL, an
-// alias for that of the alias, a negative answer for the negative TTL (RFC 2308 section 5), or the answer of a wildcard or a
-// delegation. If the content alone does not determine which of them it is, the longest counts.
+// CacheDuration is how long a resolver caches what a server with this content answers at a name and type: data for its TTL, an alias for
+// that of the alias, a negative answer for the negative TTL (RFC 2308 section 5), or the answer of a wildcard or a delegation. If the
+// content alone does not determine which of them it is, the longest counts.
 func CacheDuration(m *observe.Mirror, k rrset.Key) time.Duration {
 	if s, ok := m.Get(k); ok {
 		return seconds(s.TTL)
@@ -38,7 +38,7 @@ func CacheDuration(m *observe.Mirror, k rrset.Key) time.Duration {
 	return seconds(kept)
 }
 
-// wildcardTTL returns the longest TTL of what the wildcard below a name answers to queries for a type; 0 if there is none.
+// wildcardTTL is the longest TTL of what the wildcard below a name answers to queries for a type; 0 if there is none.
 func wildcardTTL(m *observe.Mirror, above string, rrtype uint16) uint32 {
 	var ttl uint32
 	for s := range m.At("*." + above) {
@@ -58,9 +58,8 @@ func hasName(m *observe.Mirror, name string) bool {
 
 func seconds(n uint32) time.Duration { return time.Duration(n) * time.Second }
 
-// cachesExpireAt returns when resolvers must have dropped what servers answered before they were in sync: what they
-// were seen to answer earlier and, for a server that is not in sync, what it answers now. It is zero if neither is
-// known.
+// cachesExpireAt is when resolvers must have dropped what servers answered before they were in sync: what they were seen to answer
+// earlier and, for a server that is not in sync, what it answers now. It is zero if neither is known.
 func (p zonePart) cachesExpireAt() time.Time {
 	var until time.Time
 	for _, e := range p.servers {

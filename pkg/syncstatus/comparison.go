@@ -55,7 +55,7 @@ func (c *rrsetCounts) addSigned(o rrsetCounts, sign int) {
 	c.apex += sign * o.apex
 }
 
-// compareFully returns a comparison made from scratch.
+// compareFully compares from scratch.
 func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers, shared bool) *serverComparison {
 	c := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: answers, shared: shared}
 	for have := range m.All() {
@@ -91,7 +91,7 @@ func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers, shar
 	return c
 }
 
-// updated returns the comparison for a newer declaration and newer content.
+// updated makes the comparison of a newer declaration and newer content.
 func (c *serverComparison) updated(d *DesiredState, m *observe.Mirror) *serverComparison {
 	n := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: c.answers, shared: c.shared, rrsetCounts: c.rrsetCounts, cuts: c.cuts}
 	e := c.off.Edit()
@@ -261,7 +261,7 @@ type serverID struct {
 	peer observe.Peer
 }
 
-// compareServers returns the comparison of each server; nil for one without a mirror.
+// compareServers compares each server; nil for one without a mirror.
 func (c *comparisonCache) compareServers(d *DesiredState, servers []serverAnswer) []*serverComparison {
 	all := make([]*serverComparison, len(servers))
 	next := make(map[serverID]*serverComparison, len(servers))
@@ -300,7 +300,7 @@ func samePending(a, b pending) bool {
 	return true
 }
 
-// countOutOfSync returns the number of RRsets that are out of sync on any of the servers.
+// countOutOfSync counts the RRsets that are out of sync on any of the servers.
 func (c *comparisonCache) countOutOfSync(all []*serverComparison) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

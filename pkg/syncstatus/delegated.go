@@ -94,7 +94,7 @@ func matchesKey(k rrset.Key, rdata string, keys rrset.RRset) bool {
 	})
 }
 
-// ofApex returns the servers whose apex is the zone object's; all if none is.
+// ofApex are the servers whose apex is the zone object's; all if none is.
 func (j *Evaluation) ofApex() []serverAnswer {
 	own := slices.DeleteFunc(slices.Clone(j.servers), func(e serverAnswer) bool { return e.shared != "" })
 	if len(own) == 0 {
@@ -103,7 +103,7 @@ func (j *Evaluation) ofApex() []serverAnswer {
 	return own
 }
 
-// newestContent returns the content of the first server that has the newest serial; nil if none has.
+// newestContent is the content of the first server that has the newest serial; nil if none has.
 func (j *Evaluation) newestContent() *observe.Mirror {
 	for _, e := range j.ofApex() {
 		if e.mirror != nil && !e.mirror.IsPartial() && e.lag == 0 {

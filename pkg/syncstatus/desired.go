@@ -42,9 +42,9 @@ func hashByObject(o source.ObjectKey) uint64 { return maphash.Comparable(seed, o
 
 func hashByName(k rrset.Key) uint64 { return snapshot.String(k.Name) }
 
-// NewDesiredState returns the desired state of a zone, made from scratch. desired was built from the objects that are not being
-// deleted; objects are all with a role in the zone, including those being deleted. With a problem nothing of the zone is
-// served, and desired may be nil.
+// NewDesiredState returns the desired state of a zone from scratch. desired was built from the objects that are not being deleted;
+// objects are all with a role in the zone, including those being deleted. With a problem nothing of the zone is served, and desired may
+// be nil.
 func NewDesiredState(zone *v1beta1.DNSZone, desired *source.Zone, objects []source.Object, problem *Problem) *DesiredState {
 	return NewDesiredCache().Update(zone, desired, problem, func(yield func(membership.Member) bool) {
 		for _, o := range objects {
@@ -59,7 +59,7 @@ func NewDesiredState(zone *v1beta1.DNSZone, desired *source.Zone, objects []sour
 	})
 }
 
-// desiredAt returns the RRset that servers should hold at a key; it has no data if the key should not exist.
+// desiredAt is the RRset that servers should hold at a key; it has no data if the key should not exist.
 func (d *DesiredState) desiredAt(k rrset.Key) rrset.RRset {
 	if d.desired != nil {
 		if s, ok := d.desired.Get(k); ok {
@@ -74,13 +74,13 @@ func (d *DesiredState) isPending(k rrset.Key) bool {
 	return ok
 }
 
-// Object returns an object of the zone as it was at the time of this declaration; nil if it had no role in the zone.
+// Object is an object of the zone as it was at the time of this declaration; nil if it had no role in the zone.
 func (d *DesiredState) Object(key source.ObjectKey) source.Object {
 	o, _ := d.objects.Get(key)
 	return o
 }
 
-// ZoneName returns the zone's canonical name, with the final dot.
+// ZoneName is the zone's canonical name, with the final dot.
 func (d *DesiredState) ZoneName() string {
 	if d.desired != nil {
 		return d.desired.Name
@@ -98,7 +98,7 @@ func (d *DesiredState) isUnobserved() bool {
 	return d.zone.Status.ObservedGeneration < d.zone.Generation
 }
 
-// pausedRemark returns a remark about a zone that is only watched.
+// pausedRemark is for a zone that is only watched.
 func (d *DesiredState) pausedRemark() string {
 	if d.zone.Annotations[v1beta1.PausedAnnotation] != "true" {
 		return ""
@@ -106,8 +106,8 @@ func (d *DesiredState) pausedRemark() string {
 	return "the zone is paused by its annotation " + v1beta1.PausedAnnotation + ": nothing is changed on its servers"
 }
 
-// hostStatus returns how far the zone is configured on the instance or the provider of a server, and the message about that,
-// from the zone's status; Claimed if that does not say.
+// hostStatus is how far the zone is configured on the instance or the provider of a server, and the message about that, from the zone's
+// status; Claimed if that does not say.
 func (d *DesiredState) hostStatus(s observe.Server) (v1beta1.ZoneInstanceStatus, string) {
 	for _, p := range d.zone.Status.Providers {
 		if s.Provider == p.Name {

@@ -33,9 +33,8 @@ func NewDesiredCache() *DesiredCache {
 	}
 }
 
-// Update returns the desired state of the zone as it is now; desired and problem are as in Declare. changed yields the
-// objects that have changed since the last Update: themselves, their roles, or the outcome of their declarations
-// (source.Zone.ChangedObjects).
+// Update makes the desired state of the zone as it is now; desired and problem are as in Declare. changed yields the objects that have
+// changed since the last Update: themselves, their roles, or the outcome of their declarations (source.Zone.ChangedObjects).
 func (b *DesiredCache) Update(zone *v1beta1.DNSZone, desired *source.Zone, problem *Problem, changed iter.Seq[membership.Member]) *DesiredState {
 	last := b.declared
 	d := &DesiredState{zone: zone, desired: desired, problem: problem, pending: last.pending, compared: last.compared}

@@ -16,9 +16,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// EndpointStatus returns the SyncStatus of a DNSEndpoint, as it was when its zones were declared. in are all zones that take
-// endpoints of it or hold data of it; unplaced are the indexes of its endpoints that no zone takes. now is the time of the
-// request. Of a zone in another namespace it reveals no more than name and servers.
+// EndpointStatus judges a DNSEndpoint, as it was when its zones were declared. in are all zones that take endpoints of it or hold data of
+// it; unplaced are the indexes of its endpoints that no zone takes. now is the time of the request. Of a zone in another namespace it
+// reveals no more than name and servers.
 func EndpointStatus(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, now time.Time) *sync.SyncStatus {
 	in = slices.SortedFunc(slices.Values(in), func(a, b *Evaluation) int {
 		return cmp.Or(cmp.Compare(a.ZoneName(), b.ZoneName()), cmp.Compare(a.zone.Namespace, b.zone.Namespace))
@@ -77,7 +77,7 @@ func mergeRRsets(all, more []sync.RRset) []sync.RRset {
 	return all
 }
 
-// acceptedEndpoints returns the Accepted verdict over all zones, as the controller writes it into the object.
+// acceptedEndpoints is the Accepted verdict over all zones, as the controller writes it into the object.
 func acceptedEndpoints(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, now time.Time) status.Verdict {
 	if e.DeletionTimestamp != nil {
 		return status.True("Deleting", "the endpoints are being deleted: their data is being removed from the servers")
@@ -152,8 +152,8 @@ func (j *Evaluation) endpointsOf(e *v1alpha1.DNSEndpoint) endpointZoneFacts {
 	return f
 }
 
-// problemFor returns what is wrong with the zone for readers of a namespace: of a zone elsewhere they may not know more than
-// that something is.
+// problemFor is what is wrong with the zone for readers of a namespace: of a zone elsewhere they may not know more than that something
+// is.
 func (j *Evaluation) problemFor(namespace string) string {
 	if j.zone.Namespace == namespace {
 		return j.problem.Message

@@ -163,7 +163,7 @@ func (e *serverAnswer) setReference(r reference) {
 	e.row.SerialLag = &e.lag
 }
 
-// readAnswer returns an answer as a row, with its State if that does not depend on the data.
+// readAnswer makes a row of an answer, with its State if that does not depend on the data.
 func (d *DesiredState) readAnswer(s observe.Server, o observe.Observation) serverAnswer {
 	e := serverAnswer{id: serverID{s.Pod, s.Peer()}, namespace: s.Namespace, service: s.Service, observed: &o, row: sync.ServerStatus{
 		Instance: s.Instance, Pod: s.Pod, Role: string(s.Role), PodPhase: s.PodPhase, PodReady: s.PodReady,
@@ -217,7 +217,7 @@ func (d *DesiredState) readAnswer(s observe.Server, o observe.Observation) serve
 	return e
 }
 
-// stateWithoutData returns the state that follows from the answer alone; "" if it depends on the data.
+// stateWithoutData is the state that follows from the answer alone; "" if it depends on the data.
 func stateWithoutData(o observe.Observation) (sync.ServerState, string) {
 	state, message := answerState(o)
 	switch {
@@ -231,7 +231,7 @@ func stateWithoutData(o observe.Observation) (sync.ServerState, string) {
 	return "", ""
 }
 
-// answerState returns the state that follows from the answer to the query for the SOA; "" if the server serves the zone.
+// answerState is the state that follows from the answer to the query for the SOA; "" if the server serves the zone.
 func answerState(o observe.Observation) (sync.ServerState, string) {
 	switch {
 	case o.Rcode == observe.NoReply:
@@ -256,8 +256,8 @@ func answerState(o observe.Observation) (sync.ServerState, string) {
 	return "", ""
 }
 
-// transferState returns the state of a server that answers for the zone but whose data could not be transferred:
-// whether it is as declared is unknown.
+// transferState is the state of a server that answers for the zone but whose data could not be transferred: whether it is as declared is
+// unknown.
 func transferState(o observe.Observation) (sync.ServerState, string) {
 	var we *wire.Error
 	if errors.As(o.Err, &we) && (we.Rcode != dns.RcodeSuccess || we.TSIGError != 0) {
@@ -320,7 +320,7 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 	return row
 }
 
-// stateByData returns the state of a server on which so many RRsets are not as declared.
+// stateByData is the state of a server on which so many RRsets are not as declared.
 func (j *Evaluation) stateByData(e serverAnswer, differing, missing int, pending bool) (sync.ServerState, string) {
 	switch {
 	case differing == 0:
@@ -339,7 +339,7 @@ func (j *Evaluation) stateByData(e serverAnswer, differing, missing int, pending
 	return sync.StateDivergent, fmt.Sprintf("serial %d is the newest, but the data is not what is declared", *e.row.Serial)
 }
 
-// String returns the serial in words.
+// String is the serial in words.
 func (r reference) String() string {
 	if r.fromPrimary {
 		return fmt.Sprintf("the primaries' %d", *r.newest)

@@ -13,14 +13,13 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
 
-// InstanceStatus returns the SyncStatus of an instance from its pods and their answers: seen returns the answers of one, and
-// is nil if no pod was asked.
+// InstanceStatus judges an instance by its pods and their answers: seen has the answers of one, and is nil if no pod was asked.
 func InstanceStatus(i *v1beta1.Bind9Instance, servers []observe.Server, seen func(observe.Server) PodAnswers, now time.Time) *sync.SyncStatus {
 	return fleetStatus(newSyncStatus(i, objectVersion, InstanceKind.Kind), i.Status.LifecycleStatus, i.Status.Conditions, servers, seen, now)
 }
 
-// ClusterStatus returns the SyncStatus of a cluster of the given kind from the pods of its instances and their answers. That of a
-// cluster-scoped one is in the namespace of its instances.
+// ClusterStatus judges a cluster of the given kind by the pods of its instances and their answers. The SyncStatus of a cluster-scoped one
+// is in the namespace of its instances.
 func ClusterStatus(kind Kind, c metav1.Object, s *v1beta1.Bind9ClusterStatus, servers []observe.Server, seen func(observe.Server) PodAnswers, now time.Time) *sync.SyncStatus {
 	out := newSyncStatus(c, objectVersion, kind.Kind)
 	if kind != ClusterKind {
@@ -113,8 +112,8 @@ func podsVerdict(ready, all int) status.Verdict {
 	return status.False(status.NotReady, message)
 }
 
-// zonesVerdict returns the verdict over the zones of ready pods; pods that are not ready come first. Clients that wait
-// for all SyncStatuses of a namespace at once need it, too.
+// zonesVerdict is about the zones of ready pods; pods that are not ready come first. Clients that wait for all SyncStatuses of a
+// namespace at once need it, too.
 func zonesVerdict(ready status.Verdict, rows []sync.ServerStatus) status.Verdict {
 	if !ready.Holds() {
 		return ready

@@ -16,9 +16,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
-// undeclaredCut returns the undeclared delegation or DNAME at a name on a server, if there is one. The server has the data
-// below it, of a delegation also that at the name, but answers with a referral (RFC 1034 section 4.3.2) or with other names
-// (RFC 6672 section 3.2). Package source keeps declarations from hiding each other.
+// undeclaredCut is the undeclared delegation or DNAME at a name on a server, if there is one. The server has the data below it, of a
+// delegation also that at the name, but answers with a referral (RFC 1034 section 4.3.2) or with other names (RFC 6672 section 3.2).
+// Package source keeps declarations from hiding each other.
 func undeclaredCut(desired *source.Zone, m *observe.Mirror, name string) (cut rrset.RRset, found bool) {
 	for _, rrtype := range []uint16{dns.TypeNS, dns.TypeDNAME} {
 		if rrtype == dns.TypeNS && name == m.Zone {
@@ -34,8 +34,7 @@ func undeclaredCut(desired *source.Zone, m *observe.Mirror, name string) (cut rr
 	return rrset.RRset{}, false
 }
 
-// hidingDelegation returns the undeclared delegation or DNAME that keeps a server from answering with its data at a key, if
-// there is one.
+// hidingDelegation is the undeclared delegation or DNAME that keeps a server from answering with its data at a key, if there is one.
 func hidingDelegation(desired *source.Zone, m *observe.Mirror, k rrset.Key) (cut rrset.RRset, found bool) {
 	for name := range namesUpTo(m.Zone, k.Name) {
 		if cut, found = undeclaredCut(desired, m, name); found && desired.Hides(cut.Key, k) {
@@ -73,14 +72,14 @@ func delegationChanged(name string, wasDesired *source.Zone, was *observe.Mirror
 // the zone, and for the start of authority of zones below it.
 type askedAnswers = map[rrset.Key]observe.Answer
 
-// IsBelowOtherZone reports whether, by answers for starts of authority, a server has a zone at or above a name that is not
-// the one it was asked about.
+// IsBelowOtherZone means that, by answers for starts of authority, a server has a zone at or above a name that is not the one it was
+// asked about.
 func IsBelowOtherZone(answers map[rrset.Key]observe.Answer, name string) bool {
 	_, found := zoneAbove(answers, name)
 	return found
 }
 
-// zoneAbove returns the zone with the longest name among those.
+// zoneAbove is the one with the longest name.
 func zoneAbove(answers askedAnswers, name string) (zone string, found bool) {
 	for above := range namesUpTo(".", name) {
 		if a, asked := answers[rrset.Key{Name: above, Type: dns.TypeSOA}]; asked && a.Differs() {
@@ -90,9 +89,8 @@ func zoneAbove(answers askedAnswers, name string) (zone string, found bool) {
 	return "", false
 }
 
-// shadowing returns why a server does not answer with its data at a key although nothing in its zone hides that: by what it
-// answered when it was asked, or because it has another zone with a longer name. What it answered about other content of its
-// zone proves nothing.
+// shadowing is why a server does not answer with its data at a key although nothing in its zone hides that: by what it answered when it
+// was asked, or because it has another zone with a longer name. What it answered about other content of its zone proves nothing.
 func shadowing(desired *source.Zone, m *observe.Mirror, answers askedAnswers, k rrset.Key) (by observe.Answer, found bool) {
 	if len(answers) == 0 {
 		return by, false
@@ -107,8 +105,7 @@ func shadowing(desired *source.Zone, m *observe.Mirror, answers askedAnswers, k 
 	return observe.Answer{Zone: zone}, below && desired.Hides(rrset.Key{Name: zone}, k)
 }
 
-// ResolvableKeys returns, at most n, the names and types that a resolver gets from the zone's own servers because an object
-// declares them.
+// ResolvableKeys are, at most n, the names and types that a resolver gets from the zone's own servers because an object declares them.
 func (d *DesiredState) ResolvableKeys(object source.ObjectKey, n int) []rrset.Key {
 	var keys []rrset.Key
 	switch o := d.Object(object); {
@@ -122,7 +119,7 @@ func (d *DesiredState) ResolvableKeys(object source.ObjectKey, n int) []rrset.Ke
 	return keys[:min(len(keys), n)]
 }
 
-// Covering returns those of some names, of zones below this one, at or below which the zone has declared data of its own.
+// Covering chooses the names, of zones below this one, at or below which the zone has declared data of its own.
 func (d *DesiredState) Covering(names []string) []string {
 	if d.desired == nil {
 		return nil
@@ -138,7 +135,7 @@ type obstacles struct {
 	keys    []rrset.Key
 }
 
-// add reports whether something keeps a server from answering with declared data that it holds, and remembers what.
+// add remembers what keeps a server from answering with declared data that it holds; false if nothing does.
 func (h *obstacles) add(desired *source.Zone, e *serverAnswer, want rrset.RRset) bool {
 	if desired == nil || len(want.Rdata) == 0 || e.mirror.IsPartial() {
 		return false

@@ -16,7 +16,7 @@ type Kind struct {
 	Kind, Resource, Singular string
 }
 
-// GroupVersion returns the API version of the objects themselves.
+// GroupVersion is the API version of the objects themselves.
 func (k Kind) GroupVersion() schema.GroupVersion {
 	if k == EndpointKind {
 		return v1alpha1.GroupVersion
@@ -38,7 +38,7 @@ var (
 // FleetKinds are the kinds whose SyncStatus describes servers instead of data.
 var FleetKinds = []Kind{InstanceKind, ClusterKind, GlobalClusterKind, ProviderKind}
 
-// Kinds returns every kind that has a SyncStatus, zones first.
+// Kinds are all that have a SyncStatus, zones first.
 func Kinds() []Kind {
 	kinds := append([]Kind{ZoneKind, EndpointKind}, FleetKinds...)
 	for _, k := range v1beta1.RecordKinds {
@@ -47,7 +47,7 @@ func Kinds() []Kind {
 	return kinds
 }
 
-// Name returns the name of the SyncStatus of an object: the kind in lower case, a dot, the object's name.
+// Name is the name of the SyncStatus of an object: the kind in lower case, a dot, the object's name.
 func Name(kind, object string) string { return strings.ToLower(kind) + "." + object }
 
 // ParseName splits a SyncStatus name. An object's name may contain dots, a kind never does.

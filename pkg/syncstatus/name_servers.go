@@ -39,7 +39,7 @@ func (j *Evaluation) nameServers() []sync.NameServer {
 	return all
 }
 
-// publishedNames returns the names in the zone's NS records on one server.
+// publishedNames are the names in the zone's NS records on one server.
 func (j *Evaluation) publishedNames(m *observe.Mirror) []string {
 	s, _ := m.Get(rrset.Key{Name: j.ZoneName(), Type: dns.TypeNS})
 	return s.Rdata
@@ -86,8 +86,8 @@ func (j *Evaluation) nameServer(name string) sync.NameServer {
 	return n
 }
 
-// isAnsweredElsewhere reports whether the answer at a name inside the zone does not follow from the content at that
-// name: it is below a delegation, or a wildcard may answer for it (RFC 4592).
+// isAnsweredElsewhere reports whether the answer at a name inside the zone does not follow from the content at that name: it is below a
+// delegation, or a wildcard may answer for it (RFC 4592).
 func (j *Evaluation) isAnsweredElsewhere(m *observe.Mirror, name string) bool {
 	for above := name; above != "" && above != j.ZoneName(); above = rrset.ParentName(above) {
 		if _, delegated := m.Get(rrset.Key{Name: above, Type: dns.TypeNS}); delegated {
@@ -102,7 +102,7 @@ func (j *Evaluation) isAnsweredElsewhere(m *observe.Mirror, name string) bool {
 	return false
 }
 
-// instancesAt returns the instances of the zone that have any of the addresses, of a pod or of their Service.
+// instancesAt are the instances of the zone that have any of the addresses, of a pod or of their Service.
 func (j *Evaluation) instancesAt(addresses []string) []string {
 	var at []string
 	for _, e := range j.servers {

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// keysOf returns the RRsets on which an object's state in the zone depends: own are those that it declares, left those that
-// have to be removed because of it, or that may still be published under a former name.
+// keysOf are the RRsets on which an object's state in the zone depends: own are those that it declares, left those that have to be
+// removed because of it, or that may still be published under a former name.
 func (d *DesiredState) keysOf(o source.Object, leaving bool) (own, left []rrset.Key) {
 	if leaving || o.GetDeletionTimestamp() != nil {
 		return nil, source.PublishedKeys(o, d.ZoneName())
@@ -32,7 +32,7 @@ func (d *DesiredState) keysOf(o source.Object, leaving bool) (own, left []rrset.
 	return own, left
 }
 
-// declarationsOf returns those of an object in the zone; none while the zone has another object of that name.
+// declarationsOf are those of an object in the zone; none while the zone has another object of that name.
 func (d *DesiredState) declarationsOf(o source.Object) []source.Declaration {
 	if d.desired == nil {
 		return nil
@@ -54,8 +54,7 @@ func (d *DesiredState) declarationsOf(o source.Object) []source.Declaration {
 	return all
 }
 
-// formerObject returns an object with what o records of where its data may be, without its spec; nil if that is no more
-// than own.
+// formerObject is an object with what o records of where its data may be, without its spec; nil if that is no more than own.
 func formerObject(o source.Object, own []rrset.Key) source.Object {
 	former := o.GetAnnotations()[v1beta1.FormerNamesAnnotation]
 	switch o := o.(type) {
@@ -81,8 +80,7 @@ func formerObject(o source.Object, own []rrset.Key) source.Object {
 	return nil
 }
 
-// pendingKeys returns the RRsets that the controller still has to bring to what an object declares, except those on which it
-// has given up.
+// pendingKeys are the RRsets that the controller still has to bring to what an object declares, except those on which it has given up.
 func (d *DesiredState) pendingKeys(m membership.Member) []rrset.Key {
 	if m.Object == nil {
 		return nil
@@ -141,7 +139,7 @@ var terminal = map[string]bool{
 	status.ReconcileFailed: true, status.Conflict: true, status.Invalid: true, status.ProgressDeadlineExceeded: true, status.Unsupported: true,
 }
 
-// unsupportedBy returns the controller's verdict that a provider of the zone cannot hold the object's current generation.
+// unsupportedBy is the controller's verdict that a provider of the zone cannot hold the object's current generation.
 func unsupportedBy(o source.Object) (v status.Verdict, found bool) {
 	c := meta.FindStatusCondition(conditionsOf(o), status.Accepted)
 	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != status.Unsupported || c.ObservedGeneration != o.GetGeneration() {
@@ -150,7 +148,7 @@ func unsupportedBy(o source.Object) (v status.Verdict, found bool) {
 	return status.False(c.Reason, c.Message), true
 }
 
-// stalledCondition returns the controller's condition if it has given up on the object's current generation, else nil.
+// stalledCondition is the controller's condition if it has given up on the object's current generation, else nil.
 func stalledCondition(o source.Object) *metav1.Condition {
 	c := meta.FindStatusCondition(conditionsOf(o), status.Programmed)
 	if c == nil || c.Status != metav1.ConditionFalse || c.ObservedGeneration != o.GetGeneration() || !terminal[c.Reason] {
@@ -159,8 +157,8 @@ func stalledCondition(o source.Object) *metav1.Condition {
 	return c
 }
 
-// zoneFailure returns why nothing of the zone can be programmed until a person acts, as a condition that readers of a
-// namespace may see; nil if that is not so. That one instance is without the zone for too long is in its rows.
+// zoneFailure is why nothing of the zone can be programmed until a person acts, as a condition that readers of a namespace may see; nil
+// if that is not so. An instance that is without the zone for too long is in its own row.
 func (d *DesiredState) zoneFailure(namespace string) *metav1.Condition {
 	s := d.zone.Status
 	if s.FailureReason == "" || s.FailureReason == status.ProgressDeadlineExceeded ||
@@ -174,7 +172,7 @@ func (d *DesiredState) zoneFailure(namespace string) *metav1.Condition {
 	return &metav1.Condition{Type: status.Programmed, Status: metav1.ConditionFalse, Reason: s.FailureReason, Message: message}
 }
 
-// conditionsOf returns the conditions that the controller wrote into an object.
+// conditionsOf are those that the controller wrote into an object.
 func conditionsOf(o source.Object) []metav1.Condition {
 	switch o := o.(type) {
 	case v1beta1.Record:

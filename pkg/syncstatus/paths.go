@@ -27,7 +27,7 @@ type Path struct {
 	TCP                 bool
 }
 
-// PathsTo returns the paths to some servers, by instance, over UDP first.
+// PathsTo are the paths to some servers, by instance, over UDP first.
 func PathsTo(servers []observe.Server) []Path {
 	var paths []Path
 	for _, s := range servers {
@@ -45,7 +45,6 @@ func PathsTo(servers []observe.Server) []Path {
 	return paths
 }
 
-// protocol returns the path's protocol as Kubernetes names it.
 func (p Path) protocol() corev1.Protocol {
 	if p.TCP {
 		return corev1.ProtocolTCP
@@ -53,7 +52,7 @@ func (p Path) protocol() corev1.Protocol {
 	return corev1.ProtocolUDP
 }
 
-// PathState returns what an answer on a path to a question without a key shows: InSync if clients get the zone.
+// PathState is what an answer on a path to a question without a key shows: InSync if clients get the zone.
 func PathState(o observe.Observation) sync.ServerState {
 	state, _ := answerState(o)
 	return cmp.Or(state, sync.StateInSync)
@@ -72,7 +71,7 @@ type access struct {
 	doubt string
 }
 
-// readPaths returns what was answered on the paths to the zone's servers, and what follows.
+// readPaths reads what was answered on the paths to the zone's servers, and what follows.
 func (j *Evaluation) readPaths(servers []observe.Server) (a access) {
 	if j.past.OnPath == nil || v1beta1.IsGoing(j.zone) {
 		return a
@@ -127,7 +126,6 @@ func (a access) withForeign(servers []observe.Server) access {
 	return a
 }
 
-// pathRow returns what was answered on a path as a row.
 func (j *Evaluation) pathRow(p Path, o observe.Observation, asked bool) sync.Path {
 	row := sync.Path{Instance: p.Instance, Address: p.Addr.String(), Protocol: p.protocol(), State: sync.StateUnreachable, Message: "it has not been asked yet"}
 	if p.Namespace != j.zone.Namespace {
@@ -168,7 +166,7 @@ func isAnyReady(servers []observe.Server, p Path) bool {
 	})
 }
 
-// or returns the first access with a problem, else the first with a doubt.
+// or is the first access with a problem, else the first with a doubt.
 func (a access) or(b access) access {
 	if a.problem == "" && (b.problem != "" || a.doubt == "") {
 		return b

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// RecordStatus returns the SyncStatus of a record that belongs to the zone, as it was when the zone was declared.
+// RecordStatus judges a record that belongs to the zone, as it was when the zone was declared.
 func (j *Evaluation) RecordStatus(r v1beta1.Record) *sync.SyncStatus {
 	out := newSyncStatus(r, objectVersion, v1beta1.KindOf(r).Kind)
 	out.Zone = j.shortName()
@@ -33,10 +33,10 @@ func (j *Evaluation) RecordStatus(r v1beta1.Record) *sync.SyncStatus {
 	return out
 }
 
-// shortName returns the zone's name without the final dot.
+// shortName is the zone's name without the final dot.
 func (j *Evaluation) shortName() string { return strings.TrimSuffix(j.ZoneName(), ".") }
 
-// UnselectedStatus returns the SyncStatus of a record that no zone has. now is the time of the request.
+// UnselectedStatus is for a record that no zone has. now is the time of the request.
 func UnselectedStatus(r v1beta1.Record, now time.Time) *sync.SyncStatus {
 	out := newSyncStatus(r, objectVersion, v1beta1.KindOf(r).Kind)
 	v := statusFacts{
@@ -95,7 +95,7 @@ func (p zonePart) desiredRRsets() []sync.RRset {
 	return all
 }
 
-// serverRows returns the rows of the zone's servers; none if the object has no RRsets.
+// serverRows are the rows of the zone's servers; none if the object has no RRsets.
 func (p zonePart) serverRows() (rows []sync.ServerStatus, waiting []bool) {
 	if len(p.keys) == 0 {
 		return nil, nil
@@ -117,7 +117,7 @@ func optionalTime(at time.Time) *metav1.Time {
 // The API versions of SyncStatuses, and of the objects that they describe.
 var ownVersion, objectVersion = sync.SchemeGroupVersion.String(), v1beta1.GroupVersion.String()
 
-// newSyncStatus returns the SyncStatus of an object without its state.
+// newSyncStatus describes an object without its state.
 func newSyncStatus(o metav1.Object, apiVersion, kind string) *sync.SyncStatus {
 	return &sync.SyncStatus{
 		TypeMeta: metav1.TypeMeta{APIVersion: ownVersion, Kind: "SyncStatus"},

@@ -35,7 +35,7 @@ type ZoneAnswer struct {
 // maxServerZones bounds the zones in a row.
 const maxServerZones = 20
 
-// serverZones returns the number of zones by state and the worst of them.
+// serverZones counts zones by state and has the worst of them.
 func serverZones(role observe.Role, seen []ZoneAnswer) *sync.ServerZones {
 	out := &sync.ServerZones{}
 	all := make([]sync.ServerZone, len(seen))
@@ -54,7 +54,7 @@ func serverZones(role observe.Role, seen []ZoneAnswer) *sync.ServerZones {
 	return out
 }
 
-// severityRank returns the rank of a state in severity, the most severe first.
+// severityRank is 0 for the most severe state.
 func severityRank(s sync.ServerState) int {
 	if i := slices.Index(severity, s); i >= 0 {
 		return i
@@ -62,8 +62,8 @@ func severityRank(s sync.ServerState) int {
 	return len(severity)
 }
 
-// serverZone returns the state of one zone. Primaries are not compared with each other: whether they hold what is
-// declared is part of the zone's own SyncStatus.
+// serverZone is the state of one zone. Primaries are not compared with each other: whether they hold what is declared is part of the
+// zone's own SyncStatus.
 func serverZone(role observe.Role, z ZoneAnswer) sync.ServerZone {
 	row := sync.ServerZone{Zone: z.Zone}
 	if row.State, row.Message = answerState(z.Observation); row.State != "" {

@@ -28,8 +28,8 @@ const negativeTTL = 30 * time.Second
 // cacheSlack is how much later a cache may end: status times have whole seconds.
 const cacheSlack = 2 * time.Second
 
-// uncached returns an answer of a server without keys with the TTL that it had before it was cached, if it may be that which is
-// wanted: in a cache the TTL counts down.
+// uncached gives an answer of a server without keys the TTL that it had before it was cached, if it may be that which is wanted: in a
+// cache the TTL counts down.
 func uncached(want, have rrset.RRset) rrset.RRset {
 	if have.TTL < want.TTL && slices.Equal(want.Rdata, have.Rdata) {
 		have.TTL = want.TTL
@@ -37,8 +37,8 @@ func uncached(want, have rrset.RRset) rrset.RRset {
 	return have
 }
 
-// isCached reports whether a server without keys may have answered, at a time, from a cache with what was declared before: for the TTL
-// of that after etcd got what is declared now.
+// isCached reports whether a server without keys may have answered, at a time, from a cache with what was declared before: for the TTL of
+// that after etcd got what is declared now.
 func (j *Evaluation) isCached(k rrset.Key, have rrset.RRset, at time.Time) bool {
 	programmed := j.programmedAt(k)
 	want := j.desiredAt(k)
@@ -46,7 +46,7 @@ func (j *Evaluation) isCached(k rrset.Key, have rrset.RRset, at time.Time) bool 
 	return !programmed.IsZero() && at.Before(programmed.Add(kept))
 }
 
-// programmedAt returns when the controller last programmed what objects declare at a name and type; zero if it does not say.
+// programmedAt is when the controller last programmed what objects declare at a name and type; zero if it does not say.
 func (j *Evaluation) programmedAt(k rrset.Key) (last time.Time) {
 	if j.desired == nil {
 		return last
@@ -73,8 +73,8 @@ func (j *Evaluation) programmedAt(k rrset.Key) (last time.Time) {
 	return last
 }
 
-// unsignedState returns the state of a server without keys on which so many RRsets are not as declared, so many of these missing, and so
-// many perhaps cached.
+// unsignedState is the state of a server without keys on which so many RRsets are not as declared, so many of these missing, and so many
+// perhaps cached.
 func unsignedState(differing, missing, cached int) (sync.ServerState, string) {
 	switch differing {
 	case cached:
@@ -118,7 +118,7 @@ func (e *serverAnswer) confirmUnsigned(row *sync.ServerStatus, confirmed bool) {
 	}
 }
 
-// countCached returns how many of some RRsets a server without keys may have answered from a cache; fewer than all if any was not.
+// countCached is how many of some RRsets a server without keys may have answered from a cache; fewer than all if any was not.
 func (j *Evaluation) countCached(e *serverAnswer, off iter.Seq2[rrset.Key, struct{}]) (n int) {
 	for k := range off {
 		_, have, at, _ := e.contentAt(j.DesiredState, k)

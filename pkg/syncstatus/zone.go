@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
-// ZoneStatus returns the SyncStatus of the zone itself: the counts of its RRsets on every server, and whether its parent
-// delegates to it. parent is nil if no zone above is known.
+// ZoneStatus judges the zone itself: the counts of its RRsets on every server, and whether its parent delegates to it. parent is nil if
+// no zone above is known.
 func (j *Evaluation) ZoneStatus(parent *Evaluation) *sync.SyncStatus {
 	out := newSyncStatus(j.zone, objectVersion, ZoneKind.Kind)
 	out.Zone = j.shortName()
@@ -55,7 +55,7 @@ func (j *Evaluation) ZoneStatus(parent *Evaluation) *sync.SyncStatus {
 	return out
 }
 
-// serverComparisons returns the comparisons of the servers whose data is known; nil for the others.
+// serverComparisons are those of the servers whose data is known; nil for the others.
 func (j *Evaluation) serverComparisons() []*serverComparison {
 	if v1beta1.IsGoing(j.zone) || j.desired == nil {
 		return make([]*serverComparison, len(j.servers))
@@ -63,7 +63,7 @@ func (j *Evaluation) serverComparisons() []*serverComparison {
 	return j.compared.compareServers(j.DesiredState, j.servers)
 }
 
-// zoneRow returns the row of one server, with the counts of its RRsets.
+// zoneRow is the row of one server, with the counts of its RRsets.
 func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerStatus {
 	if v1beta1.IsGoing(j.zone) {
 		return leavingRow(e)
@@ -112,7 +112,7 @@ func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerSta
 	return row
 }
 
-// shownRRsets returns the RRsets in any server's row, as they are declared.
+// shownRRsets are the RRsets in any server's row, as they are declared.
 func (j *Evaluation) shownRRsets(all []*serverComparison) []sync.RRset {
 	keys := map[rrset.Key]struct{}{}
 	soa := false
@@ -161,8 +161,8 @@ func countsText(r *sync.RecordCounts, soaOff bool) string {
 	return out
 }
 
-// leavingRow returns the row of a server that has to stop serving the zone. A server that has done so answers REFUSED,
-// or for a parent zone that it serves as well.
+// leavingRow is for a server that has to stop serving the zone. A server that has done so answers REFUSED, or for a parent zone that it
+// serves as well.
 func leavingRow(e serverAnswer) sync.ServerStatus {
 	row := e.row
 	switch {

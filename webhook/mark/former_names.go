@@ -12,9 +12,9 @@ import (
 // maxFormerNames bounds the annotation of former names, in bytes: a rewritten DNSEndpoint can leave thousands.
 const maxFormerNames = 200 << 10
 
-// mergeFormerNames returns the annotation of former names after an update: what it held, then the names that the update takes away,
-// without those that are current. Entries are NAME/TYPE. Of what does not fit into the room (bytes), the oldest entries
-// are dropped; lost counts them.
+// mergeFormerNames makes the annotation of former names after an update: what it held, then the names that the update takes away, without
+// those that are current. Entries are NAME/TYPE. Of what does not fit into the room (bytes), the oldest entries are dropped; lost counts
+// them.
 func mergeFormerNames(held string, before, after []string, room int) (former string, lost int) {
 	current := make(map[string]bool, len(after))
 	for _, entry := range after {

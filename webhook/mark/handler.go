@@ -28,7 +28,7 @@ type Handler struct {
 	trusted map[string]bool
 }
 
-// NewHandler returns a handler that looks for zones in a cache and leaves objects of trusted users as they are.
+// NewHandler returns a Handler that finds zones in a cache and leaves objects of trusted users as they are.
 func NewHandler(zones *membership.Cache, trusted map[string]bool) *Handler {
 	return &Handler{zones, trusted}
 }
@@ -39,8 +39,8 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	return response
 }
 
-// Mark returns the response that marks the object of a request, and whether the request may change what is in DNS, so that the
-// object has to be reviewed.
+// Mark marks the object of a request. changesData means that the request may change what is in DNS, so that the object has to be
+// reviewed.
 func (h *Handler) Mark(ctx context.Context, req admission.Request) (response admission.Response, changesData bool) {
 	kind := markedKindOf(req)
 	if kind == nil {
@@ -58,7 +58,7 @@ func (h *Handler) Mark(ctx context.Context, req admission.Request) (response adm
 	return h.mark(ctx, req, kind, before, after), changesData
 }
 
-// mark returns the response that sets the marks of an object. before is the stored object, nil on creation.
+// mark sets the marks of an object. before is the stored object, nil on creation.
 func (h *Handler) mark(ctx context.Context, req admission.Request, kind *markedKind, before, after *objectMetadata) admission.Response {
 	log := klog.FromContext(ctx).WithValues("kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name)
 	want, lost := decideMarks(before, after, func() (string, bool) { return kind.zone(h.zones, after) })
@@ -86,7 +86,7 @@ type markedKind struct {
 	stamped bool
 }
 
-// markedKindOf returns the kind of a request's object, nil when nothing is to be marked: of other kinds, subresources, deletions.
+// markedKindOf is nil when nothing is to be marked: for other kinds, subresources, deletions.
 func markedKindOf(req admission.Request) *markedKind {
 	if req.SubResource != "" || (req.Operation != admissionv1.Create && req.Operation != admissionv1.Update) {
 		return nil
@@ -114,14 +114,14 @@ func recordZone(kind v1beta1.RecordKind) func(*membership.Cache, *objectMetadata
 	}
 }
 
-// endpointZone reports whether a zone takes at least one of the endpoints.
+// endpointZone finds out whether a zone takes at least one of the endpoints; the name is always empty.
 func endpointZone(zones *membership.Cache, m *objectMetadata) (string, bool) {
 	return "", slices.ContainsFunc(m.declared, func(entry string) bool {
 		return zones.ZoneOfEndpoint(m, entry[:strings.LastIndexByte(entry, '/')]) != nil
 	})
 }
 
-// parseObjects returns the object of a request and, in an update, the stored one.
+// parseObjects reads the object of a request and, in an update, the stored one.
 func parseObjects(req admission.Request, kind *markedKind) (before, after *objectMetadata, err error) {
 	if after, err = parseMetadata(req.Object.Raw, kind.names); err != nil {
 		return nil, nil, fmt.Errorf("reading the object: %w", err)

@@ -30,11 +30,9 @@ func marksOf(h *objectMetadata) objectMarks {
 // zoneLookup finds the zone that takes an object: it returns the zone's name for the stamp, and whether any zone does.
 type zoneLookup func() (stamp string, taken bool)
 
-// decideMarks returns the marks of an object that a user writes. before is the stored object, nil on creation; lost counts
-// former names that no longer fit.
-//
-// Before the finalizer is on, nothing of the object can be in DNS, and the marks say what the controller will do. From then
-// on only the controller knows when data has left, so only the controller takes anything away. An object that is being
+// decideMarks decides on the marks of an object that a user writes. before is the stored object, nil on creation; lost counts former
+// names that no longer fit. Before the finalizer is on, nothing of the object can be in DNS, and the marks say what the controller will
+// do. From then on only the controller knows when data has left, so only the controller takes anything away. An object that is being
 // deleted may lose its finalizer to anybody, as everywhere in Kubernetes: that is the way out when nothing else helps.
 func decideMarks(before, after *objectMetadata, taken zoneLookup) (want objectMarks, lost int) {
 	want = marksOf(after)
@@ -58,15 +56,14 @@ func decideMarks(before, after *objectMetadata, taken zoneLookup) (want objectMa
 	return want, lost
 }
 
-// followZone returns the marks of an object that holds no data yet: those of the zone that takes it.
+// followZone gives an object that holds no data yet the marks of the zone that takes it.
 func followZone(m objectMarks, taken zoneLookup) objectMarks {
 	stamp, ok := taken()
 	m.stamp, m.finalizer = stamp, m.finalizer || ok
 	return m
 }
 
-// marksPatch returns the operations that turn an object's marks into the wanted ones. It touches nothing else, and is empty when
-// they are right already.
+// marksPatch turns an object's marks into the wanted ones. It touches nothing else, and is empty when they are right already.
 func marksPatch(h *objectMetadata, want objectMarks) []jsonpatch.JsonPatchOperation {
 	have := marksOf(h)
 	var ops []jsonpatch.JsonPatchOperation

@@ -32,8 +32,8 @@ func (m *objectMetadata) changesData(after *objectMetadata) bool {
 	return !isDeleting(m, after) && (!bytes.Equal(m.spec, after.spec) || !maps.Equal(m.Labels, after.Labels))
 }
 
-// isDeleting reports whether an object is being deleted. An update may lack the timestamp that the stored object has: kube-apiserver
-// restores it after mutating webhooks (rest.BeforeUpdate), and refuses an update that adds one.
+// isDeleting looks at both: an update may lack the deletion timestamp of the stored object, since kube-apiserver restores it after
+// mutating webhooks (rest.BeforeUpdate), and refuses an update that adds one.
 func isDeleting(before, after *objectMetadata) bool {
 	return before.DeletionTimestamp != nil || after.DeletionTimestamp != nil
 }

@@ -23,8 +23,7 @@ const (
 	statusAnnotation = annotationPrefix + "status"
 )
 
-// SpecProblem returns what could not be read of an object's spec: fields with errors, joined by "; ". It is empty for one
-// that was read completely.
+// SpecProblem is what could not be read of an object's spec: fields with errors, joined by "; ". It is empty if all of it was read.
 func SpecProblem(o metav1.Object) string { return o.GetAnnotations()[specAnnotation] }
 
 // StatusProblem is SpecProblem for the status. The controller writes statuses anew, so that it passes.

@@ -80,8 +80,8 @@ func clusterHost(name string) string { return "cluster/" + name }
 
 func providerHost(name string) string { return "provider/" + name }
 
-// allHosts returns every host that a zone's declaration leads to, sorted. A cluster or provider counts before it exists: the
-// zone that named it first has come there first.
+// allHosts lists every host that a zone's declaration leads to, sorted. A cluster or provider counts before it exists: the zone that
+// named it first has come there first.
 func (p *placedZone) allHosts() []string {
 	hosts := slices.Clone(p.hosts)
 	for _, ref := range []string{p.Spec.ClusterRef, p.Spec.ClusterProviderRef} {
@@ -96,9 +96,9 @@ func (p *placedZone) allHosts() []string {
 	return slices.Compact(hosts)
 }
 
-// ArrivalsOf returns what the status of a zone that is not refused says about its arrivals: since when it has been on each of its hosts, now
-// where it has not been before. comes is true if there is such a host: the zone must not be brought to its servers before
-// its status says since when it is there.
+// ArrivalsOf is what the status of a served zone says about its arrivals: since when it has been on each of its hosts, now where it has
+// not been before. comes is true if there is such a host: the zone must not be brought to its servers before its status says since when
+// it is there.
 func (f *Fleet) ArrivalsOf(zone *v1beta1.DNSZone, now time.Time) (arrivals *v1beta1.ZoneArrivals, comes bool) {
 	p := f.place(zone)
 	arrivals = &v1beta1.ZoneArrivals{}
@@ -112,7 +112,7 @@ func (f *Fleet) ArrivalsOf(zone *v1beta1.DNSZone, now time.Time) (arrivals *v1be
 	return arrivals, comes
 }
 
-// Comes reports whether a change of a zone leads it to a host that it does not lead to before.
+// Comes reports whether a change of a zone leads it to a host that it did not lead to before.
 func (f *Fleet) Comes(before, after *v1beta1.DNSZone) bool {
 	known := f.place(before).allHosts()
 	return slices.ContainsFunc(f.place(after).allHosts(), func(host string) bool { return !slices.Contains(known, host) })
@@ -128,7 +128,7 @@ type arrival struct {
 	recorded bool
 }
 
-// earlier returns the earlier of two arrivals of one zone.
+// earlier merges two arrivals of one zone into the earlier.
 func (a arrival) earlier(b arrival) arrival {
 	if a.since == "" || b.since != "" && b.since < a.since {
 		a.since = b.since
@@ -137,9 +137,9 @@ func (a arrival) earlier(b arrival) arrival {
 	return a
 }
 
-// arrivalAt returns when the zone came to one of its hosts. What its status says counts. Before the controller has looked at
-// the zone for the first time, it came when it was created, if nobody has changed it since. A status without arrivals is one
-// of an earlier version: the zone came to the servers that it lists when it was created.
+// arrivalAt is when the zone came to one of its hosts. What its status says counts. Before the controller has looked at the zone for the
+// first time, it came when it was created, if nobody has changed it since. A status without arrivals was written by an earlier version:
+// the zone came to the servers that it lists when it was created.
 func (p *placedZone) arrivalAt(host string) arrival {
 	switch {
 	case p.Status.Arrivals != nil:
@@ -162,7 +162,7 @@ func isNew(zone *v1beta1.DNSZone) bool {
 	return zone.Status.Arrivals == nil && zone.Status.ObservedGeneration <= 0 && zone.Generation <= 1 && !zone.CreationTimestamp.IsZero()
 }
 
-// isListed reports whether the zone's status has a host, or an instance that belongs to it.
+// isListed reports whether the zone's status lists a host, or an instance that belongs to it.
 func (p *placedZone) isListed(host string) bool {
 	ready := meta.FindStatusCondition(p.Status.Conditions, status.Ready)
 	if ready != nil && (ready.Reason == status.DuplicateZone || ready.Reason == status.NotPermitted) {
@@ -175,8 +175,8 @@ func (p *placedZone) isListed(host string) bool {
 		})
 }
 
-// meet returns when each of two zones came to the servers that they share, and whether they share any: an instance, a
-// cluster-scoped cluster or a DNSProvider.
+// meet compares when two zones came to the servers that they share: an instance, a cluster-scoped cluster or a DNSProvider. shared is
+// false if there is none.
 func (p *placedZone) meet(o *placedZone) (own, others arrival, shared bool) {
 	var met []string
 	meetAt := func(host, otherHost string) {
@@ -204,8 +204,8 @@ func (p *placedZone) meet(o *placedZone) (own, others arrival, shared bool) {
 	return own, others, shared
 }
 
-// goesBefore reports whether a zone is served beside another one that came to the same servers later. Of zones that are
-// about to come, the older one goes before. A zone that is going goes before none.
+// goesBefore orders two zones that share servers: the one that came first is served. Of zones that are about to come, the older one goes
+// before. A zone that is going goes before none.
 func (p *placedZone) goesBefore(o *placedZone) bool {
 	if p == o || p.denied != (Refusal{}) || v1beta1.IsGoing(p.DNSZone) {
 		return false

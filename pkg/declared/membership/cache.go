@@ -75,7 +75,7 @@ func NewCache(zones ...*v1beta1.DNSZone) *Cache {
 	return c
 }
 
-// Zone returns the zone with that key, nil when there is none.
+// Zone is nil if there is no zone with that key.
 func (c *Cache) Zone(key ZoneKey) *v1beta1.DNSZone {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -89,7 +89,7 @@ func (z *zoneEntry) zone() *v1beta1.DNSZone {
 	return z.DNSZone
 }
 
-// Zones returns all zones.
+// Zones lists all zones, in no order.
 func (c *Cache) Zones() []*v1beta1.DNSZone {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -100,7 +100,7 @@ func (c *Cache) Zones() []*v1beta1.DNSZone {
 	return all
 }
 
-// CountZones returns the number of zones in a namespace or, without one, in all.
+// CountZones counts the zones in a namespace or, without one, in all.
 func (c *Cache) CountZones(namespace string) int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -110,7 +110,7 @@ func (c *Cache) CountZones(namespace string) int {
 	return c.perNamespace[namespace]
 }
 
-// ZonesNamed returns the zones of all namespaces that have a DNS name, however it is written.
+// ZonesNamed lists the zones of all namespaces that have a DNS name, however it is written.
 func (c *Cache) ZonesNamed(zoneName string) []*v1beta1.DNSZone {
 	name, err := source.ZoneName(zoneName)
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *Cache) ZonesNamed(zoneName string) []*v1beta1.DNSZone {
 	return all
 }
 
-// ZonesBelow returns the zones of all namespaces with a DNS name below a canonical one.
+// ZonesBelow lists the zones of all namespaces with a DNS name below a canonical one.
 func (c *Cache) ZonesBelow(name string) []*v1beta1.DNSZone {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -138,9 +138,8 @@ func (c *Cache) ZonesBelow(name string) []*v1beta1.DNSZone {
 	return all
 }
 
-// ZoneOfRecord returns the zone that a record belongs to, nil when no zone selects it. It is the oldest of those that do,
-// by creationTimestamp, then name. A zone with a selector that cannot be read selects with its others. The record need not
-// be in the cache.
+// ZoneOfRecord finds the zone that a record belongs to, nil when no zone selects it. It is the oldest of those that do, by
+// creationTimestamp, then name. A zone with a selector that cannot be read selects with its others. The record need not be in the cache.
 func (c *Cache) ZoneOfRecord(record v1beta1.Record) *v1beta1.DNSZone {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -153,19 +152,19 @@ func (c *Cache) ZoneOfRecord(record v1beta1.Record) *v1beta1.DNSZone {
 	return oldest.zone()
 }
 
-// ZoneOfEndpoint returns the zone that one endpoint of a DNSEndpoint, given by its metadata, belongs to, nil when there is
-// none. It is the one with the longest name that the endpoint's dnsName is or ends in, label by label: of the zones of the
-// endpoint's own namespace or, if none of these has such a name, of those of other namespaces where both sides consent. The
-// zone's annotation bindy.firestoned.io/allow-endpoint-namespaces has to list the endpoint's namespace, and the endpoint's
-// annotation bindy.firestoned.io/allow-zone-namespaces the zone's. Of several zones with that name it is the oldest. A zone
-// whose name cannot be read takes no endpoints. A dnsName that is no DNS name belongs to the zone that it ends in.
+// ZoneOfEndpoint finds the zone that one endpoint of a DNSEndpoint, given by its metadata, belongs to, nil when there is none. It is the
+// one with the longest name that the endpoint's dnsName is or ends in, label by label: of the zones of the endpoint's own namespace or,
+// if none of these has such a name, of those of other namespaces where both sides consent. The zone's annotation
+// bindy.firestoned.io/allow-endpoint-namespaces has to list the endpoint's namespace, and the endpoint's annotation
+// bindy.firestoned.io/allow-zone-namespaces the zone's. Of several zones with that name it is the oldest. A zone whose name cannot be
+// read takes no endpoints. A dnsName that is no DNS name belongs to the zone that it ends in.
 func (c *Cache) ZoneOfEndpoint(e metav1.Object, dnsName string) *v1beta1.DNSZone {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.zoneOfEndpoint(e, dnsName).zone()
 }
 
-// OwnsEndpoints returns a function that reports whether an endpoint of a DNSEndpoint belongs to a zone.
+// OwnsEndpoints makes the test by which an endpoint of a DNSEndpoint belongs to a zone.
 func (c *Cache) OwnsEndpoints(zone ZoneKey) func(e metav1.Object, dnsName string) bool {
 	return func(e metav1.Object, dnsName string) bool {
 		owner := c.ZoneOfEndpoint(e, dnsName)
@@ -173,7 +172,7 @@ func (c *Cache) OwnsEndpoints(zone ZoneKey) func(e metav1.Object, dnsName string
 	}
 }
 
-// UnplacedEndpoints returns the indexes of an object's endpoints that no zone takes; none for a record.
+// UnplacedEndpoints lists the indexes of an object's endpoints that no zone takes; none for a record.
 func (c *Cache) UnplacedEndpoints(o source.Object) []int {
 	e, ok := o.(*v1alpha1.DNSEndpoint)
 	if !ok {
@@ -190,7 +189,7 @@ func (c *Cache) UnplacedEndpoints(o source.Object) []int {
 	return unplaced
 }
 
-// Object returns an object as it was last set, nil when it does not exist.
+// Object is an object as it was last set, nil when it does not exist.
 func (c *Cache) Object(key source.ObjectKey) source.Object {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -200,7 +199,7 @@ func (c *Cache) Object(key source.ObjectKey) source.Object {
 	return nil
 }
 
-// Member returns an object with its role in a zone, NoRole when it has none.
+// Member is an object with its role in a zone, NoRole when it has none.
 func (c *Cache) Member(zone ZoneKey, key source.ObjectKey) Member {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -211,7 +210,7 @@ func (c *Cache) Member(zone ZoneKey, key source.ObjectKey) Member {
 	return Member{key, o.Object, o.roles.in(z)}
 }
 
-// Members returns all objects that have a role in a zone.
+// Members lists all objects that have a role in a zone.
 func (c *Cache) Members(zone ZoneKey) []Member {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -226,7 +225,7 @@ func (c *Cache) Members(zone ZoneKey) []Member {
 	return all
 }
 
-// Roles returns the zones in which an object has a role, by namespace and name.
+// Roles lists the zones in which an object has a role, by namespace and name.
 func (c *Cache) Roles(key source.ObjectKey) []ZoneRole {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -41,8 +41,8 @@ func claimsOf(o source.Object) iter.Seq[zoneClaim] {
 	}
 }
 
-// holderOf returns the zone that may hold data of a record, nil when none does. Of several zones with the DNS name that
-// the record's annotation has, it is the one that the record belongs to, else the oldest.
+// holderOf is the zone that may hold data of a record, nil when none does. Of several zones with the DNS name that the record's
+// annotation has, it is the one that the record belongs to, else the oldest.
 func (c *Cache) holderOf(record v1beta1.Record) *zoneEntry {
 	var holder *zoneEntry
 	for claim := range claimsOf(record) {

@@ -14,8 +14,8 @@ type ClusterCandidate struct {
 	Key    types.NamespacedName
 }
 
-// ClusterCandidates returns what a clusterRef of a namespace may mean, the first that exists being the one: a Bind9Cluster
-// of the namespace, else a cluster-scoped cluster.
+// ClusterCandidates lists what a clusterRef of a namespace may mean; the first that exists counts: a Bind9Cluster of the namespace, else
+// a cluster-scoped cluster.
 func ClusterCandidates(namespace, clusterRef string) []ClusterCandidate {
 	global := types.NamespacedName{Name: clusterRef}
 	return []ClusterCandidate{
@@ -25,8 +25,8 @@ func ClusterCandidates(namespace, clusterRef string) []ClusterCandidate {
 	}
 }
 
-// InstanceNamespace returns the namespace of a cluster's instances. Cluster-scoped clusters that name none have them in
-// home, the namespace that Lockstep runs in.
+// InstanceNamespace is the namespace of a cluster's instances. Cluster-scoped clusters that name none have them in home, the namespace
+// that Lockstep runs in.
 func InstanceNamespace(cluster metav1.Object, home string) string {
 	namespace := cluster.GetNamespace()
 	switch c := cluster.(type) {

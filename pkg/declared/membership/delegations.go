@@ -35,8 +35,8 @@ func (c *Cache) Delegates(zone *v1beta1.DNSZone, name string) bool {
 	return false
 }
 
-// DelegatesHere reports whether an NSRecord of a zone delegates to the zone's own servers, as far as their names show: to a name
-// server that the zone has too, or to one inside the zone. Who delegates to others wants nobody to answer for them here.
+// DelegatesHere reports whether an NSRecord of a zone delegates to the zone's own servers, as far as their names show: to a name server
+// that the zone has too, or to one inside the zone. Who delegates to others wants nobody to answer for them here.
 func DelegatesHere(ns *v1beta1.NSRecord, zone *v1beta1.DNSZone) bool {
 	to, err := source.OwnerName(ns.Spec.Nameserver, zone.Spec.ZoneName)
 	if err == nil || ns.Spec.Nameserver == "" {
@@ -74,7 +74,7 @@ func (c *Cache) updateDelegation(o *objectEntry) []Affected {
 	return affected
 }
 
-// delegatedNameOf returns what an object delegates in the zone that it belongs to, nil if that is nothing.
+// delegatedNameOf is nil if an object delegates nothing in the zone that it belongs to.
 func delegatedNameOf(o *objectEntry) *delegatedName {
 	ns, ok := o.Object.(*v1beta1.NSRecord)
 	if !ok {
@@ -88,7 +88,7 @@ func delegatedNameOf(o *objectEntry) *delegatedName {
 	return nil
 }
 
-// zonesBelow returns the zones at or below a delegated name.
+// zonesBelow lists the zones at or below a delegated name.
 func (c *Cache) zonesBelow(d delegation) []Affected {
 	var affected []Affected
 	for z := range c.below[d.name] {
@@ -97,7 +97,7 @@ func (c *Cache) zonesBelow(d delegation) []Affected {
 	return affected
 }
 
-// zonesBeside returns the zones that a zone may keep from being served: the others at or below its name.
+// zonesBeside lists the zones that a zone may keep from being served: the others at or below its name.
 func (c *Cache) zonesBeside(z *zoneEntry) []Affected {
 	var affected []Affected
 	for other := range c.below[z.name] {
@@ -108,7 +108,7 @@ func (c *Cache) zonesBeside(z *zoneEntry) []Affected {
 	return affected
 }
 
-// sameStanding reports whether a change of a zone with the same name leaves other zones what they may be refused for.
+// sameStanding reports whether a change of a zone cannot refuse other zones, or permit them.
 func sameStanding(a, b *v1beta1.DNSZone) bool {
 	return a.Generation == b.Generation && maps.Equal(a.Annotations, b.Annotations) && v1beta1.IsGoing(a) == v1beta1.IsGoing(b) &&
 		isNew(a) == isNew(b) && equality.Semantic.DeepEqual(a.Status.Arrivals, b.Status.Arrivals)

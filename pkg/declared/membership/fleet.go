@@ -68,7 +68,7 @@ func NewFleet(o FleetObjects, home string) *Fleet {
 	return f
 }
 
-// InstancesOf returns the instances that serve a zone, by namespace and then by cluster, index and name.
+// InstancesOf lists the instances that serve a zone, by namespace and then by cluster, index and name.
 func (f *Fleet) InstancesOf(zone *v1beta1.DNSZone) []*v1beta1.Bind9Instance {
 	var serving []*v1beta1.Bind9Instance
 	for _, i := range f.instances {
@@ -80,7 +80,7 @@ func (f *Fleet) InstancesOf(zone *v1beta1.DNSZone) []*v1beta1.Bind9Instance {
 	return serving
 }
 
-// ProvidersOf returns the DNSProviders that a zone names, in its order. One that does not exist has nothing but its name.
+// ProvidersOf lists the DNSProviders that a zone names, in its order. One that does not exist has nothing but its name.
 func (f *Fleet) ProvidersOf(zone *v1beta1.DNSZone) []*v1beta1.DNSProvider {
 	var serving []*v1beta1.DNSProvider
 	for _, ref := range zone.Spec.ProviderRefs {
@@ -93,7 +93,7 @@ func (f *Fleet) ProvidersOf(zone *v1beta1.DNSZone) []*v1beta1.DNSProvider {
 	return serving
 }
 
-// CountProviders returns the number of DNSProviders in a namespace.
+// CountProviders counts the DNSProviders in a namespace.
 func (f *Fleet) CountProviders(namespace string) (n int) {
 	for key := range f.providers {
 		if key.Namespace == namespace {
@@ -103,8 +103,7 @@ func (f *Fleet) CountProviders(namespace string) (n int) {
 	return n
 }
 
-// RefersTo reports whether a zone names a DNSProvider. Only one of its own namespace counts: the provider's keys are that
-// namespace's.
+// RefersTo reports whether a zone names a DNSProvider. It must be of the zone's namespace: the provider's keys are that namespace's.
 func RefersTo(zone *v1beta1.DNSZone, p metav1.Object) bool {
 	return zone.Namespace == p.GetNamespace() && slices.Contains(zone.Spec.ProviderRefs, v1beta1.ProviderReference{Name: p.GetName()})
 }
@@ -127,9 +126,9 @@ func (f *Fleet) Serves(i *v1beta1.Bind9Instance, zone *v1beta1.DNSZone) bool {
 		consent(zone, v1beta1.AllowInstanceNamespacesAnnotation, i) && selectsInstance(zone, i)
 }
 
-// Strangers returns, of the instances that serve a zone, those on which data that no object declares is not part of the zone:
-// they are neither of the zone's namespace nor of a cluster that it names, and others write there. If all primaries are
-// strangers of one namespace, there is nobody to protect from them.
+// Strangers are the instances of a zone on which data that no object declares is not part of the zone: they are neither of the zone's
+// namespace nor of a cluster that it names, and others write there. If all primaries are strangers of one namespace, there is nobody to
+// protect from them.
 func (f *Fleet) Strangers(zone *v1beta1.DNSZone, serving []*v1beta1.Bind9Instance) []*v1beta1.Bind9Instance {
 	var strangers []*v1beta1.Bind9Instance
 	namespaces, known := map[string]bool{}, false
@@ -148,8 +147,7 @@ func (f *Fleet) Strangers(zone *v1beta1.DNSZone, serving []*v1beta1.Bind9Instanc
 	return strangers
 }
 
-// BelongsTo reports whether an instance is one of a cluster's: by its clusterRef in the namespace of a Bind9Cluster, as a
-// member of a cluster-scoped one.
+// BelongsTo assigns instances to a cluster: by their clusterRef in the namespace of a Bind9Cluster, as members of a cluster-scoped one.
 func (f *Fleet) BelongsTo(i *v1beta1.Bind9Instance, cluster metav1.Object) bool {
 	if c, namespaced := cluster.(*v1beta1.Bind9Cluster); namespaced {
 		return i.Namespace == c.Namespace && i.Spec.ClusterRef == c.Name
@@ -157,7 +155,7 @@ func (f *Fleet) BelongsTo(i *v1beta1.Bind9Instance, cluster metav1.Object) bool 
 	return f.isMember(i, func(g globalCluster) bool { return g.uid == cluster.GetUID() })
 }
 
-// globalOf returns name if the instance is a member of a cluster-scoped cluster of that name, otherwise "".
+// globalOf is name if the instance is a member of a cluster-scoped cluster of that name, otherwise "".
 func (f *Fleet) globalOf(i *v1beta1.Bind9Instance, name string) string {
 	if name != "" && f.isMember(i, func(g globalCluster) bool { return g.name == name }) {
 		return name
@@ -165,25 +163,24 @@ func (f *Fleet) globalOf(i *v1beta1.Bind9Instance, name string) string {
 	return ""
 }
 
-// isMember reports whether an instance is a member of a cluster-scoped cluster of which something is true. An owner
-// reference alone is a claim that anybody can make who may create instances: it counts only with the UID of a cluster that
-// exists, which refers to one object for all time, and in the namespace of that cluster's instances, where only those who
-// run the cluster may write.
+// isMember reports whether an instance is a member of a cluster-scoped cluster for which `is` holds. An owner reference alone is a claim
+// that anybody can make who may create instances: it counts only with the UID of a cluster that exists, which refers to one object for
+// all time, and in the namespace of that cluster's instances, where only those who run the cluster may write.
 func (f *Fleet) isMember(i *v1beta1.Bind9Instance, is func(globalCluster) bool) bool {
 	return slices.ContainsFunc(i.OwnerReferences, func(o metav1.OwnerReference) bool {
 		return f.owns(o, i.Namespace, is)
 	})
 }
 
-// owns reports whether an owner reference of an instance in a namespace is true, and so is something of the cluster.
+// owns reports whether an owner reference of an instance in a namespace is true, and `is` holds for the cluster.
 func (f *Fleet) owns(o metav1.OwnerReference, namespace string, is func(globalCluster) bool) bool {
 	return strings.HasPrefix(o.APIVersion, v1beta1.GroupName+"/") && slices.ContainsFunc(f.globals[o.Name], func(g globalCluster) bool {
 		return g.kind == o.Kind && g.uid == o.UID && g.namespace == namespace && is(g)
 	})
 }
 
-// ForgedOwner returns the index of the first owner reference of an instance that names a cluster-scoped cluster whose
-// member the instance is not; -1 if there is none.
+// ForgedOwner is the index of the first owner reference of an instance that names a cluster-scoped cluster whose member the instance is
+// not; -1 if there is none.
 func (f *Fleet) ForgedOwner(i *v1beta1.Bind9Instance) int {
 	return slices.IndexFunc(i.OwnerReferences, func(o metav1.OwnerReference) bool {
 		return (o.Kind == "Bind9GlobalCluster" || o.Kind == "ClusterBind9Provider") && !f.owns(o, i.Namespace, func(globalCluster) bool { return true })

@@ -23,7 +23,7 @@ func IsGuest(p *v1beta1.DNSProvider, home string) bool {
 	return p.Spec.Secondaries != nil && p.DeletionTimestamp.IsZero() && p.Namespace != home
 }
 
-// GuestsBeside returns the other providers with secondaries of a provider's namespace.
+// GuestsBeside lists the other providers with secondaries of a provider's namespace.
 func (f *Fleet) GuestsBeside(p *v1beta1.DNSProvider) (guests []*v1beta1.DNSProvider) {
 	for key, other := range f.providers {
 		if key.Namespace == p.Namespace && key.Name != p.Name && IsGuest(other, "") {
@@ -33,7 +33,7 @@ func (f *Fleet) GuestsBeside(p *v1beta1.DNSProvider) (guests []*v1beta1.DNSProvi
 	return guests
 }
 
-// RingsOf returns the key rings, by namespace and owner, of the primaries from which the secondaries of a provider transfer any of some
+// RingsOf has the key rings, by namespace and owner, of the primaries from which the secondaries of a provider transfer any of some
 // zones, each with the first such zone.
 func (f *Fleet) RingsOf(p *v1beta1.DNSProvider, zones []*v1beta1.DNSZone) map[types.NamespacedName]*v1beta1.DNSZone {
 	rings := map[types.NamespacedName]*v1beta1.DNSZone{}
@@ -51,8 +51,8 @@ func (f *Fleet) RingsOf(p *v1beta1.DNSProvider, zones []*v1beta1.DNSZone) map[ty
 	return rings
 }
 
-// AdmitGuests returns those of a ring's guests whose keys it takes: the oldest of each namespace and, when there are too many of all, those
-// first that are the only ones of theirs: a namespace with many keeps no other from its first.
+// AdmitGuests chooses the guests of a ring whose keys it takes: the oldest of each namespace and, when there are too many of all, those
+// first that are the only ones of their namespace: a namespace with many keeps no other from its first.
 func AdmitGuests(guests []*v1beta1.DNSProvider) (admitted []*v1beta1.DNSProvider) {
 	byAge := func(a, b *v1beta1.DNSProvider) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))

@@ -49,8 +49,8 @@ func labelsOf(o source.Object) iter.Seq[labelKey] {
 	}
 }
 
-// rarestLabels returns labels of which every record that the selector matches has at least one, and which as few other
-// zones as possible are found by: the selectors of many zones share a label such as env=prod and differ in another.
+// rarestLabels chooses labels of which every record that the selector matches has at least one, and by which as few other zones as
+// possible are found: the selectors of many zones share a label such as env=prod and differ in another.
 func (c *Cache) rarestLabels(namespace string, s *metav1.LabelSelector) []labelKey {
 	rarest, least := []labelKey{{namespace: namespace}}, -1
 	for _, labels := range requiredLabels(namespace, s) {
@@ -65,7 +65,7 @@ func (c *Cache) rarestLabels(namespace string, s *metav1.LabelSelector) []labelK
 	return rarest
 }
 
-// requiredLabels returns for each requirement of a selector that names labels those of which a record must have one.
+// requiredLabels lists, for each requirement of a selector that names labels, those of which a record must have one.
 func requiredLabels(namespace string, s *metav1.LabelSelector) [][]labelKey {
 	var required [][]labelKey
 	for key, value := range s.MatchLabels {
@@ -184,9 +184,9 @@ func (c *Cache) zoneOfEndpoint(e metav1.Object, dnsName string) *zoneEntry {
 	return nil
 }
 
-// candidates returns the objects that may have a role in a zone: those that have one now, those with a label that a
-// selector of it requires, those that say that it holds their data, and the DNSEndpoints that a zone above it has or none,
-// or, if they are of its namespace, a zone of another one.
+// candidates are the objects that may have a role in a zone: those that have one now, those with a label that a selector of it requires,
+// those that say that it holds their data, and the DNSEndpoints that a zone above it has or none, or, if they are of its namespace, a
+// zone of another one.
 func (c *Cache) candidates(z *zoneEntry) map[*objectEntry]Role {
 	found := maps.Clone(z.objects)
 	add := func(objects map[*objectEntry]struct{}) {

@@ -20,16 +20,16 @@ func selectsInstance(zone *v1beta1.DNSZone, i *v1beta1.Bind9Instance) bool {
 	return false
 }
 
-// consent reports whether a zone and an object of the other side (an instance, a DNSEndpoint) may be used together: they
-// are of one namespace, or the zone's annotation of that name lists the object's namespace and the object's annotation
-// bindy.firestoned.io/allow-zone-namespaces the zone's.
+// consent lets a zone and an object of the other side (an instance, a DNSEndpoint) be used together: they are of one namespace, or the
+// zone's annotation of that name lists the object's namespace and the object's annotation bindy.firestoned.io/allow-zone-namespaces the
+// zone's.
 func consent(zone *v1beta1.DNSZone, annotation string, o metav1.Object) bool {
 	return zone.Namespace == o.GetNamespace() ||
 		listsNamespace(zone.Annotations[annotation], o.GetNamespace()) &&
 			listsNamespace(o.GetAnnotations()[v1beta1.AllowZoneNamespacesAnnotation], zone.Namespace)
 }
 
-// IsLastPrimary reports whether an instance is a primary of a zone that no other one of those given is, as far as they stay.
+// IsLastPrimary reports whether an instance is a primary of a zone and no other given instance that stays is.
 func IsLastPrimary(f *Fleet, instance *v1beta1.Bind9Instance, zone *v1beta1.DNSZone, of []*v1beta1.Bind9Instance) bool {
 	return instance.Spec.Role.Normalize() == v1beta1.RolePrimary && f.Serves(instance, zone) &&
 		!slices.ContainsFunc(of, func(i *v1beta1.Bind9Instance) bool {
@@ -38,7 +38,7 @@ func IsLastPrimary(f *Fleet, instance *v1beta1.Bind9Instance, zone *v1beta1.DNSZ
 		})
 }
 
-// LiveInstances returns the instances that are not being deleted, in a slice of its own.
+// LiveInstances copies the instances that are not being deleted.
 func LiveInstances(instances []*v1beta1.Bind9Instance) []*v1beta1.Bind9Instance {
 	live := make([]*v1beta1.Bind9Instance, 0, len(instances))
 	for _, i := range instances {
@@ -49,8 +49,8 @@ func LiveInstances(instances []*v1beta1.Bind9Instance) []*v1beta1.Bind9Instance 
 	return live
 }
 
-// ServiceAddresses returns the addresses of the Services of all instances with a role, in the instances' order: they stay
-// when pods move. An instance without one is left out.
+// ServiceAddresses lists the addresses of the Services of all instances with a role, in the instances' order: they stay when pods move.
+// An instance without one is left out.
 func ServiceAddresses(instances []*v1beta1.Bind9Instance, role v1beta1.ServerRole) []netip.Addr {
 	var addresses []netip.Addr
 	for _, i := range instances {

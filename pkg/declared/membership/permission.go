@@ -104,13 +104,13 @@ func delegates(names Names, above *placedZone, name string) bool {
 	return false
 }
 
-// isBelow reports whether a canonical name is below another one; "" is below none.
+// isBelow compares canonical names; "" is below none.
 func isBelow(name, above string) bool {
 	return name != "" && name != above && rrset.IsSubdomain(name, above)
 }
 
-// grantedSuffix returns the suffix by which grants permit a zone on all of its servers, the shortest if they differ: "" if
-// the zone needs none on one of them. Or it returns the refusal.
+// grantedSuffix is the suffix by which grants permit a zone on all of its servers, the shortest if they differ: "" if the zone needs none
+// on one of them. Otherwise there is a Refusal.
 func (f *Fleet) grantedSuffix(p *placedZone) (string, Refusal) {
 	granted := p.name
 	for _, group := range p.foreign {
@@ -132,8 +132,8 @@ func (f *Fleet) grantedSuffix(p *placedZone) (string, Refusal) {
 	return granted, Refusal{}
 }
 
-// longestGrant returns the longest suffix of the grants that cover a zone's name on servers of another namespace, "" if
-// there is none, and whether one of these grants lists the zone's namespace.
+// longestGrant is the longest suffix of the grants that cover a zone's name on servers of another namespace, "" if there is none.
+// permitted means that one of these grants lists the zone's namespace.
 func (f *Fleet) longestGrant(p *placedZone, group serverGroup) (suffix string, permitted bool) {
 	for suffix = p.name; suffix != ""; suffix = rrset.ParentName(suffix) {
 		covered := false
@@ -151,8 +151,8 @@ func (f *Fleet) longestGrant(p *placedZone, group serverGroup) (suffix string, p
 	return "", false
 }
 
-// isPublicSuffix reports whether names directly below a canonical name are registered by different parties
-// (https://publicsuffix.org), which includes every name of one label.
+// isPublicSuffix is true for names directly below which different parties register names (https://publicsuffix.org), and for every name
+// of one label.
 func isPublicSuffix(name string) bool {
 	name = strings.TrimSuffix(name, ".")
 	suffix, _ := publicsuffix.PublicSuffix(name)

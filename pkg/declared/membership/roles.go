@@ -25,8 +25,7 @@ const (
 	AlsoSelected
 )
 
-// Declares reports whether an object of that role declares data in the zone, now or as soon as another zone has released
-// it.
+// Declares reports whether an object of that role declares data in the zone, now or as soon as another zone has released it.
 func (r Role) Declares() bool { return r == Selected || r == Contested }
 
 // Member is an object with its role in one zone. The object is nil when it does not exist any more.
@@ -78,7 +77,7 @@ func (c *Cache) rolesOf(o *objectEntry) roleList {
 	return nil
 }
 
-// recordRoles returns a record to the oldest zone that selects it, unless another one still holds data of it.
+// recordRoles assigns a record to the oldest zone that selects it, unless another one still holds data of it.
 func (c *Cache) recordRoles(record v1beta1.Record) roleList {
 	var all roleList
 	var oldest *zoneEntry
@@ -108,8 +107,8 @@ func (c *Cache) recordRoles(record v1beta1.Record) roleList {
 	return all
 }
 
-// endpointRoles returns every endpoint of a DNSEndpoint to the zone that its name falls into. The object is leaving a zone
-// where it says that it has data and none of its endpoints falls any more.
+// endpointRoles assigns every endpoint of a DNSEndpoint to the zone that its name falls into. The object is leaving a zone where it says
+// that it has data and none of its endpoints falls any more.
 func (c *Cache) endpointRoles(o *objectEntry, endpoints *v1alpha1.DNSEndpoint) roleList {
 	var all roleList
 	unplaced := false
@@ -148,7 +147,7 @@ func (c *Cache) endpointRoles(o *objectEntry, endpoints *v1alpha1.DNSEndpoint) r
 	return all
 }
 
-// areForeign reports whether one is in a zone of another namespace.
+// areForeign reports whether a role is in a zone of another namespace.
 func (l roleList) areForeign(namespace string) bool {
 	return slices.ContainsFunc(l, func(r zoneRole) bool { return r.zone.Namespace != namespace })
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
-// SelectsRecord reports whether a zone selects a record: both are in one namespace and any of the zone's recordsFrom
-// matches the record's labels. A selector that cannot be read is an error when no other one matches.
+// SelectsRecord needs both in one namespace and any of the zone's recordsFrom to match the record's labels. A selector that cannot be
+// read is an error when no other one matches.
 func SelectsRecord(zone *v1beta1.DNSZone, record v1beta1.Record) (bool, error) {
 	if zone.Namespace != record.GetNamespace() {
 		return false, nil

@@ -168,8 +168,8 @@ func selectsSame(a, b *v1beta1.DNSZone) bool {
 		equality.Semantic.DeepEqual(a.Spec.RecordsFrom, b.Spec.RecordsFrom)
 }
 
-// sameForPass reports whether a change of an object leaves a pass over its zone nothing to do. What its status says does
-// not matter to a pass; where the status says its data is, matters to its roles.
+// sameForPass reports whether a change of an object leaves a pass over its zone nothing to do. What its status says does not matter to a
+// pass; where the status says its data is, matters to its roles.
 func sameForPass(a, b source.Object) bool {
 	return a.GetUID() == b.GetUID() && a.GetGeneration() == b.GetGeneration() && hasFinalizer(a) == hasFinalizer(b) &&
 		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil) &&
@@ -184,7 +184,7 @@ func isStatusReplaced(before, after source.Object) bool {
 	return ok && also && a.UID == b.UID && len(a.Status.Conditions) > 0 && len(b.Status.Conditions) == 0
 }
 
-// keepStatus returns a DNSEndpoint with the status that it had before: it still names the zones that hold data of it. The next status that is
+// keepStatus gives a DNSEndpoint the status that it had before: it still names the zones that hold data of it. The next status that is
 // written names them again.
 func keepStatus(before, after source.Object) source.Object {
 	kept := after.(*v1alpha1.DNSEndpoint).DeepCopy()
@@ -192,7 +192,7 @@ func keepStatus(before, after source.Object) source.Object {
 	return kept
 }
 
-// ZoneHandler returns a handler for an informer of zones, which keeps the cache's zones current.
+// ZoneHandler keeps the cache's zones current as the handler of an informer of zones.
 func (c *Cache) ZoneHandler() toolscache.ResourceEventHandler {
 	set := func(obj any) {
 		if zone, ok := obj.(*v1beta1.DNSZone); ok {

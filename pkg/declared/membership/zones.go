@@ -15,19 +15,19 @@ import (
 // ZoneKey names a DNSZone object.
 type ZoneKey = types.NamespacedName
 
-// KeyOfZone returns the key of a zone.
+// KeyOfZone identifies a zone by namespace and name.
 func KeyOfZone(zone *v1beta1.DNSZone) ZoneKey {
 	return ZoneKey{Namespace: zone.Namespace, Name: zone.Name}
 }
 
-// Servable reports whether instances are expected to serve a zone: its status does not say that its own declaration keeps
-// it from every server.
+// Servable reports whether instances are expected to serve a zone: its status does not say that its own declaration keeps it from every
+// server.
 func Servable(zone *v1beta1.DNSZone) bool {
 	ready := meta.FindStatusCondition(zone.Status.Conditions, status.Ready)
 	return ready == nil || ready.Reason != status.DuplicateZone && ready.Reason != status.NotPermitted && ready.Reason != status.ReconcileFailed
 }
 
-// listsNamespace reports whether a comma-separated list contains a namespace or "*".
+// listsNamespace searches a comma-separated list for a namespace or "*".
 func listsNamespace(list, namespace string) bool {
 	for entry := range strings.SplitSeq(list, ",") {
 		if entry = strings.TrimSpace(entry); entry == "*" || entry == namespace && entry != "" {

@@ -49,7 +49,7 @@ func readApex(zone *v1beta1.DNSZone) (zoneApex, error) {
 	return a, errors.Join(errs...)
 }
 
-// ZoneName returns the canonical name of a zone, which may be written with or without the final dot.
+// ZoneName is the canonical name of a zone, which may be written with or without the final dot. The root is an error.
 func ZoneName(name string) (string, error) {
 	c, err := rrset.CanonicalName(name)
 	switch {
@@ -116,9 +116,9 @@ func (a *zoneApex) readSOA(spec *v1beta1.SOARecord) error {
 	return errors.Join(errs...)
 }
 
-// mailboxName returns the SOA's RNAME for a mail address (RFC 1035 section 8): admin@example.com and admin@example.com. become
-// admin.example.com., first.last@example.com becomes first\.last.example.com. What holds no "@" is an RNAME already.
-// It is never relative to the zone.
+// mailboxName makes the SOA's RNAME of a mail address (RFC 1035 section 8): admin@example.com and admin@example.com. become
+// admin.example.com., first.last@example.com becomes first\.last.example.com. What holds no "@" is an RNAME already. It is never relative
+// to the zone.
 func mailboxName(address string) (string, error) {
 	local, domain, isAddress := strings.Cut(address, "@")
 	switch {

@@ -23,14 +23,12 @@ type Options struct {
 	Owns func(endpoint metav1.Object, dnsName string) bool
 }
 
-// Build returns the desired content of a zone that selects the given objects. The result does not depend on their order;
-// no object may be among them twice. An error means that the zone itself is wrong and joins all reasons, each naming its
-// field; an object that is wrong only has Declarations that are not accepted. Objects that are being deleted declare
-// nothing. The objects are not changed, and the result shares nothing with them but strings.
-//
-// Values of one name and type are united over objects. Where declarations exclude each other the older object wins: by
-// creationTimestamp, then namespace, name, kind and UID; of one object the endpoint that comes first. The zone's own
-// declarations come before all others.
+// Build computes the desired content of a zone that selects the given objects. The result does not depend on their order; no object may
+// be among them twice. An error means that the zone itself is wrong and joins all reasons, each naming its field; an object that is wrong
+// only has Declarations that are not accepted. Objects that are being deleted declare nothing. The objects are not changed, and the
+// result shares nothing with them but strings. Values of one name and type are united over objects. Where declarations exclude each other
+// the older object wins: by creationTimestamp, then namespace, name, kind and UID; of one object the endpoint that comes first. The
+// zone's own declarations come before all others.
 func Build(zone *v1beta1.DNSZone, objects []Object, opts Options) (*Zone, error) {
 	b, err := NewBuilder(zone, opts)
 	if err != nil {
@@ -66,7 +64,7 @@ type Builder struct {
 	revisions int
 }
 
-// NewBuilder makes a Builder for a zone without objects. The error is that of Build.
+// NewBuilder returns a Builder for a zone without objects. The error is that of Build.
 func NewBuilder(zone *v1beta1.DNSZone, opts Options) (*Builder, error) {
 	a, err := readApex(zone)
 	if err != nil {
@@ -101,7 +99,7 @@ func (b *Builder) Remove(key ObjectKey) {
 	b.pending[key] = nil
 }
 
-// Zone returns the desired content of the objects as they are now. While nothing changes it is the same *Zone.
+// Zone is the desired content of the objects as they are now. While nothing changes it is the same *Zone.
 func (b *Builder) Zone() *Zone {
 	switch {
 	case b.zone == nil:

@@ -142,7 +142,7 @@ func (d *groupDecision) cutConflict(c *declarationCandidate) string {
 	return ""
 }
 
-// cutAt returns what is known of a possible delegation or redirection.
+// cutAt finds or creates what is known of a possible delegation or redirection.
 func (d *groupDecision) cutAt(n *nameNode) *delegationPoint {
 	at := d.cuts[n]
 	if at == nil {
@@ -180,7 +180,6 @@ func orphanConflict(k rrset.Key, sets []RRset) string {
 	return fmt.Sprintf("%s is not delegated: a DS stands beside the NS of a delegation (RFC 4035 section 2.4); declare an NSRecord of that name", k.Name)
 }
 
-// isGlue reports whether a candidate holds addresses of a name server.
 func isGlue(c *declarationCandidate) bool {
 	return c.at.glue > 0 && (c.Key.Type == dns.TypeA || c.Key.Type == dns.TypeAAAA)
 }

@@ -61,7 +61,6 @@ func (b *Builder) declaredIndexes(o Object) iter.Seq[int] {
 	}
 }
 
-// takesEndpoint reports whether an endpoint belongs to the zone.
 func (b *Builder) takesEndpoint(e *v1alpha1.DNSEndpoint, dnsName string) bool {
 	name, _ := EndpointName(dnsName)
 	return rrset.IsSubdomain(name, b.name) && (b.opts.Owns == nil || b.opts.Owns(e, dnsName))
@@ -121,7 +120,7 @@ func readError(o Object) error {
 	return nil
 }
 
-// joinLines returns joined errors as one line, the first few of them.
+// joinLines puts the first few of joined errors on one line.
 func joinLines(err error) string {
 	const most = 5
 	lines := strings.Split(err.Error(), "\n")

@@ -13,10 +13,10 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// EndpointData returns the RRset that one endpoint of a DNSEndpoint describes: its owner name and type, and its values in
-// canonical form, sorted and without duplicates. Names in an endpoint are complete, with or without the final dot. What of
-// name and type cannot be read is left empty. The error joins everything that is wrong with the endpoint, recordTTL
-// included; each part begins with the name of the field ("targets[1]: ") and says what to write.
+// EndpointData reads the RRset that one endpoint of a DNSEndpoint describes: its owner name and type, and its values in canonical form,
+// sorted and without duplicates. Names in an endpoint are complete, with or without the final dot. What of name and type cannot be read
+// is left empty. The error joins everything that is wrong with the endpoint, recordTTL included; each part begins with the name of the
+// field ("targets[1]: ") and says what to write.
 func EndpointData(e *v1alpha1.Endpoint) (rrset.Key, []string, error) {
 	key, values, err := readEndpointData(e)
 	return key, values.rdata, err
@@ -51,13 +51,13 @@ func readEndpointData(e *v1alpha1.Endpoint) (rrset.Key, recordValues, error) {
 	return key, values, nil
 }
 
-// CheckEndpointApex returns why a zone cannot have what an endpoint of its own name describes.
+// CheckEndpointApex is why a zone cannot have what an endpoint of its own name describes.
 func CheckEndpointApex(key rrset.Key, zone *v1beta1.DNSZone) error {
 	return endpointFields.checkApex(DNSName(zone)+".", key)
 }
 
-// EndpointName returns the canonical owner name of an endpoint. For one that is no DNS name it returns an error and, all
-// the same, a name that ends as the written one does, by which its zone can be found.
+// EndpointName is the canonical owner name of an endpoint. If dnsName is no DNS name, there is an error and, all the same, a name that
+// ends as the written one does, by which its zone can be found.
 func EndpointName(dnsName string) (string, error) {
 	name, err := rrset.CanonicalName(dnsName)
 	if err == nil {
@@ -139,7 +139,7 @@ func endpointValue(rrtype uint16, target string) (canonical, spelled string, err
 	return value, spelled, nil
 }
 
-// spellLast returns canonical rdata with the host at its end as the target spells it.
+// spellLast spells the host at the end of canonical rdata as the target does.
 func spellLast(target, value, host string) string {
 	target = strings.TrimSpace(target)
 	written := target
@@ -168,7 +168,7 @@ func endpointText(target string) (string, error) {
 	return rrset.TXT(strs...)
 }
 
-// hostOfRdata returns the host that canonical rdata ends in, for the types that name one.
+// hostOfRdata is the host that canonical rdata ends in, for the types that name one.
 func hostOfRdata(rrtype uint16, rdata string) (string, bool) {
 	switch rrtype {
 	case dns.TypeCNAME, dns.TypeNS, dns.TypePTR, dns.TypeDNAME:

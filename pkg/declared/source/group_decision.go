@@ -30,7 +30,7 @@ func (r *zoneRevision) decideName(n *nameNode) {
 	}
 }
 
-// readItem returns what an item declares, to be decided on.
+// readItem yields what an item declares, to be decided on.
 func (r *zoneRevision) readItem(it *nodeItem) *Declaration {
 	d := it.raw
 	if it.raw = nil; d == nil {

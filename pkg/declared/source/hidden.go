@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// IsDelegated reports whether a name is at or below a declared delegation: what is declared there is part of its referrals
-// (RFC 1034 section 4.3.2).
+// IsDelegated reports whether a name is at or below a declared delegation: what is declared there is part of its referrals (RFC 1034
+// section 4.3.2).
 func (z *Zone) IsDelegated(name string) bool {
 	for ; name != z.Name && rrset.IsSubdomain(name, z.Name); name = rrset.ParentName(name) {
 		if _, declared := z.Get(rrset.Key{Name: name, Type: dns.TypeNS}); declared {
@@ -20,11 +20,10 @@ func (z *Zone) IsDelegated(name string) bool {
 	return false
 }
 
-// Hides reports whether a server that holds an RRset does not answer with it because of what has a name at or above: a delegation
-// (NS), a DNAME or, with the zero type, another zone of that server, none of them declared. A referral has the addresses of its
-// name servers as glue, which is no answer to a question for them (RFC 1034 section 4.3.2). A DS record is the parent's (RFC 4035
-// section 3.1.4.1), a DNAME redirects the names below its own (RFC 6672 section 2.2), and what is at or below a declared
-// delegation is part of that.
+// Hides reports whether a server that holds an RRset does not answer with it because of what has a name at or above: a delegation (NS), a
+// DNAME or, with the zero type, another zone of that server, none of them declared. A referral has the addresses of its name servers as
+// glue, which is no answer to a question for them (RFC 1034 section 4.3.2). A DS record is the parent's (RFC 4035 section 3.1.4.1), a
+// DNAME redirects the names below its own (RFC 6672 section 2.2), and what is at or below a declared delegation is part of that.
 func (z *Zone) Hides(by, k rrset.Key) bool {
 	switch {
 	case !rrset.IsSubdomain(k.Name, by.Name) || z.IsDelegated(by.Name):
@@ -46,8 +45,8 @@ func (z *Zone) HiddenBy(by rrset.Key) iter.Seq[rrset.Key] {
 	}
 }
 
-// Covering returns those of some names below the zone's where another zone would hide anything. It costs the size of the zone,
-// whatever the number of names.
+// Covering chooses the names below the zone's where another zone would hide anything. It costs the size of the zone, whatever the number
+// of names.
 func (z *Zone) Covering(names []string) []string {
 	covering := make(map[string]bool, len(names))
 	for _, name := range names {

@@ -60,7 +60,7 @@ func uniteSpelling(older *rrset.Spelling, declared rrset.RRset) *rrset.Spelling 
 	return rrset.NewSpelling(declared.Key, name, rdata)
 }
 
-// soleOwners returns owners of n values that one object declares. Nearly all RRsets of a large zone have one value of one object.
+// soleOwners are the owners of n values that one object declares. Nearly all RRsets of a large zone have one value of one object.
 func (r *zoneRevision) soleOwners(by *Ref, n int) [][]*Ref {
 	h := r.fresh
 	if h == nil || len(h.refs) == cap(h.refs) || cap(h.owners)-len(h.owners) < n {
@@ -75,7 +75,7 @@ func (r *zoneRevision) soleOwners(by *Ref, n int) [][]*Ref {
 	return slices.Clip(h.owners[start:])
 }
 
-// lowerTTL returns an RRset that objects declare with different TTLs the lowest one.
+// lowerTTL gives an RRset that objects declare with different TTLs the lowest one.
 func (d *groupDecision) lowerTTL(set *RRset, ttl uint32, by *Ref) {
 	if ttl < set.TTL {
 		set.TTL = ttl
@@ -107,7 +107,7 @@ func (d *groupDecision) addAddresses(server string, addresses []netip.Addr) {
 	}
 }
 
-// addServerAddresses returns name servers of the zone that are inside it and have no address those of its servers.
+// addServerAddresses gives name servers of the zone that are inside it and have no address the addresses of its servers.
 func (d *groupDecision) addServerAddresses() {
 	for _, server := range findRRset(d.sets[d.tree.apex], dns.TypeNS).Rdata {
 		if !rrset.IsSubdomain(server, d.name) {

@@ -10,9 +10,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// OwnerName returns the canonical owner name of a record in a zone. "@" is the zone itself; a name without a final dot is
-// relative to the zone; a name with one is complete and has to be inside the zone. A relative name that ends in the
-// zone's own name is refused, because it would repeat that name. Only the first label may be "*" (RFC 4592).
+// OwnerName is the canonical owner name of a record in a zone. "@" is the zone itself; a name without a final dot is relative to the
+// zone; a name with one is complete and has to be inside the zone. A relative name that ends in the zone's own name is an error, because
+// it would repeat that name. Only the first label may be "*" (RFC 4592).
 func OwnerName(recordName, zone string) (string, error) {
 	origin, err := rrset.CanonicalName(zone)
 	if err != nil {
@@ -69,7 +69,7 @@ func resolveName(name, origin string) (string, error) {
 	return full, nil
 }
 
-// spellName returns the canonical name that resolveName gives, spelled as the name is written.
+// spellName spells a canonical name of resolveName as it is written.
 func spellName(name, canonical string) string {
 	if name == "@" || strings.ToLower(name) == name {
 		return canonical
@@ -88,7 +88,7 @@ func spellName(name, canonical string) string {
 	return own + canonical[len(own):]
 }
 
-// isAbsolute reports whether a name ends in a dot that is not escaped.
+// isAbsolute looks for a dot at the end that is not escaped.
 func isAbsolute(name string) bool {
 	if !strings.HasSuffix(name, ".") {
 		return false
@@ -97,10 +97,8 @@ func isAbsolute(name string) bool {
 	return (len(name)-len(strings.TrimRight(name, `\`)))%2 == 0
 }
 
-// resolveHost returns the canonical form of a host name in a field of an object. The note is a remark for the user when the
-// name may not be what was meant.
-//
-// spelled is the name as it is written.
+// resolveHost brings a host name in a field of an object into canonical form; spelled is the name as it is written. The note is a remark
+// for the user when the name may not be what was meant.
 func resolveHost(field, name, origin string) (full, spelled, note string, err error) {
 	if addr, err := netip.ParseAddr(strings.TrimSuffix(name, ".")); err == nil {
 		return "", "", "", fmt.Errorf("%s: %q is an address; name a host here and publish its address with an %s", field, name, addressKind(addr))
@@ -122,8 +120,8 @@ func addressKind(a netip.Addr) string {
 	return "AAAARecord"
 }
 
-// DNSName returns a zone's DNS name in lower case and without the final dot: what zones of the same name have in common,
-// however it is written.
+// DNSName is a zone's DNS name in lower case and without the final dot: what zones of the same name have in common, however it is
+// written.
 func DNSName(zone *v1beta1.DNSZone) string {
 	return strings.ToLower(strings.TrimSuffix(zone.Spec.ZoneName, "."))
 }

@@ -63,7 +63,7 @@ func newNameTree(zone string, size int) *nameTree {
 	return t
 }
 
-// nodeAt returns the node of a name inside the zone.
+// nodeAt finds or creates the node of a name inside the zone.
 func (t *nameTree) nodeAt(name string) *nameNode {
 	if n, ok := t.byName[name]; ok {
 		return n
@@ -189,7 +189,7 @@ func addCount(counts map[*nameNode]int, n *nameNode, by int) {
 	}
 }
 
-// namesHosts reports whether rdata of a type names a host that should have an address. The targets of CNAME and PTR need not.
+// namesHosts is true for types whose rdata names a host that should have an address. The targets of CNAME and PTR need not.
 func namesHosts(rrtype uint16) bool {
 	return rrtype == dns.TypeNS || rrtype == dns.TypeMX || rrtype == dns.TypeSRV
 }
@@ -236,8 +236,8 @@ func (t *nameTree) isRelated(n *nameNode) bool {
 	return n.serves > 0 || n == t.apex || t.highestCut(n) != nil
 }
 
-// relatedNodes returns all names whose declarations may exclude those of one, itself included: what is at and below the highest
-// cut above it, and the apex with the zone's own name servers if it is one of those.
+// relatedNodes lists all names whose declarations may exclude those of one, itself included: what is at and below the highest cut above
+// it, and the apex with the zone's own name servers if it is one of those.
 func (t *nameTree) relatedNodes(start *nameNode) []*nameNode {
 	if !t.isRelated(start) {
 		return []*nameNode{start}

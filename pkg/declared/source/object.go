@@ -26,7 +26,7 @@ type Object interface {
 	runtime.Object
 }
 
-// Objects returns objects of one type as what Build takes.
+// Objects converts objects of one type to what Build takes.
 func Objects[T Object](objects []T) []Object {
 	all := make([]Object, len(objects))
 	for i, o := range objects {
@@ -71,7 +71,7 @@ func hashID(id ID) uint64 { return maphash.Comparable(hashSeed, id.ObjectKey) }
 // hashKey keeps all RRsets of an owner name together.
 func hashKey(k rrset.Key) uint64 { return snapshot.String(k.Name) }
 
-// refOf returns the reference of an object that declares data, or of a zone.
+// refOf identifies an object that declares data, or a zone.
 func refOf(o Object) Ref {
 	r := Ref{APIVersion: apiVersion, Kind: kindOf(o), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration()}
 	switch o.(type) {

@@ -18,8 +18,8 @@ const (
 	maxRRsetSize = 60000
 )
 
-// RecordData returns the DNS type of a record and its rdata in canonical form, sorted and without duplicates. Host names
-// without a final dot are relative to the zone. The error names the field that is wrong and says what to write.
+// RecordData reads the DNS type of a record and its rdata in canonical form, sorted and without duplicates. Host names without a final
+// dot are relative to the zone. The error names the field that is wrong and says what to write.
 func RecordData(record v1beta1.Record, zone string) (rrtype uint16, rdata []string, err error) {
 	origin, err := rrset.CanonicalName(zone)
 	if err != nil {
@@ -29,8 +29,8 @@ func RecordData(record v1beta1.Record, zone string) (rrtype uint16, rdata []stri
 	return d.rrtype, d.rdata, d.err
 }
 
-// RelativeTarget returns the canonical name that a record's target stands for, and a remark for the user, when the target has a dot inside and
-// none at the end: it may have been meant to be complete. Otherwise it returns "".
+// RelativeTarget is the canonical name that a record's target stands for, and a remark for the user, when the target has a dot inside and
+// none at the end: it may have been meant to be complete. Otherwise both are "".
 func RelativeTarget(record v1beta1.Record, zone string) (host, remark string) {
 	if _, has := hostOfRdata(RecordType(record), ""); !has {
 		return "", ""
@@ -68,7 +68,7 @@ func (d *recordValues) add(canonical, spelled string) {
 	d.spelled[canonical] = spelled
 }
 
-// RecordType returns the DNS type of a record, 0 if it has none that can be declared.
+// RecordType is the DNS type of a record, 0 if it has none that can be declared.
 func RecordType(record v1beta1.Record) uint16 {
 	if r, ok := record.(*v1beta1.DNSRecord); ok {
 		return publishedType(r.Spec.Type)

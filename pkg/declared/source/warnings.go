@@ -17,7 +17,7 @@ func (d *Declaration) addNote(text string) {
 	d.Note += text
 }
 
-// ttlWarning returns why the TTL of a declaration is not served, "" when it is.
+// ttlWarning says why the TTL of a declaration is not served, "" when it is.
 func (d *groupDecision) ttlWarning(c *declarationCandidate) string {
 	by, mixed := d.lowest[c.Key]
 	if !mixed {
@@ -46,8 +46,8 @@ func (r *zoneRevision) warnOfHosts() {
 	}
 }
 
-// hostWarning returns a warning when a record names a host inside the zone that cannot be reached: it has no address, or is an alias
-// where DNS wants the host itself (RFC 2181 section 10.3).
+// hostWarning warns when a record names a host inside the zone that cannot be reached: it has no address, or is an alias where DNS wants
+// the host itself (RFC 2181 section 10.3).
 func (r *zoneRevision) hostWarning(k rrset.Key, host string) string {
 	switch {
 	case host == "." || !rrset.IsSubdomain(host, r.name) || r.hasAddress(host):
@@ -80,7 +80,7 @@ func (r *zoneRevision) isDelegated(name string) bool {
 	return false
 }
 
-// hasWildcard reports whether any wildcard above a name may give it an address.
+// hasWildcard reports whether a wildcard above a name may give it an address.
 func (r *zoneRevision) hasWildcard(name string) bool {
 	for name != r.name {
 		name = rrset.ParentName(name)

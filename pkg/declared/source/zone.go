@@ -32,7 +32,7 @@ func (r *Ref) Key() ObjectKey { return ObjectKey{r.Kind, r.Namespace, r.Name} }
 // String is how messages name an object: "ARecord dns-system/www".
 func (r *Ref) String() string { return r.Key().String() }
 
-// isSame reports whether both name the same generation of an object.
+// isSame compares the objects and their generations.
 func (r *Ref) isSame(o *Ref) bool { return r == o || *r == *o }
 
 // readBy is how messages to an object of a namespace name this one: what is in another namespace, its reader may have no
@@ -51,7 +51,7 @@ type RRset struct {
 	Owners [][]*Ref
 }
 
-// Equal reports whether both hold the same data, spelled alike, of the same owners.
+// Equal compares data, spelling and owners.
 func (s RRset) Equal(o RRset) bool {
 	return s.RRset.Equal(o.RRset) && s.Spelling.Equal(o.Spelling) && slices.EqualFunc(s.Owners, o.Owners, func(a, b []*Ref) bool { return slices.EqualFunc(a, b, (*Ref).isSame) })
 }
@@ -80,12 +80,11 @@ func (d Declaration) IsElsewhere() bool {
 	return !d.Accepted && d.Key.Type == dns.TypeNone && d.Ref.Kind == EndpointKind
 }
 
-// rrset returns what is declared as an RRset.
 func (d Declaration) rrset() rrset.RRset {
 	return rrset.RRset{Key: d.Key, TTL: d.TTL, Rdata: d.Rdata, Spelling: d.Spelling}
 }
 
-// Equal reports whether both say the same.
+// Equal compares all that a declaration says.
 func (d Declaration) Equal(o Declaration) bool {
 	return d.Ref.isSame(o.Ref) && d.Key == o.Key && d.TTL == o.TTL && d.Accepted == o.Accepted &&
 		d.Reason == o.Reason && d.Message == o.Message && d.Note == o.Note && slices.Equal(d.Rdata, o.Rdata) &&
@@ -140,8 +139,8 @@ func (z *Zone) At(name string) iter.Seq[rrset.RRset] {
 	}
 }
 
-// IsApexData reports whether an RRset is the zone object's alone, as its SOA is: the NS records at the apex, and addresses of name
-// servers that no record or endpoint declares. Where others write to the zone as well, it is theirs.
+// IsApexData is true for RRsets that are the zone object's alone, as its SOA is: the NS records at the apex, and addresses of name
+// servers that no record or endpoint declares. Where others write to the zone as well, these RRsets are theirs.
 func (z *Zone) IsApexData(key rrset.Key) bool {
 	switch key.Type {
 	case dns.TypeNS:
@@ -167,7 +166,7 @@ func (z *Zone) Of(key ObjectKey) iter.Seq2[ID, Declaration] {
 	}
 }
 
-// indexesOf returns the indexes of an object's declarations, in order.
+// indexesOf lists the indexes of an object's declarations, in order.
 func indexesOf(near iter.Seq2[ID, Declaration], key ObjectKey) (indexes []int) {
 	for id := range near {
 		if id.ObjectKey == key {

@@ -30,10 +30,9 @@ type CAPTClusterFacts struct {
 	Timeouts       CAPTTimeouts
 }
 
-// CAPTCluster returns the status of a CAPTCluster, and when it is to be looked at again; 0 if only an event can change anything.
-// It is ready when the network is there, an endpoint is known and, if it has a name, that is propagated. A name that ceases to be
-// propagated later takes nothing back: EndpointPropagated shows it. What cannot be read for the time being changes its own condition
-// only.
+// CAPTCluster computes the status of a CAPTCluster, and when it is to be looked at again; 0 if only an event can change anything. It is
+// ready when the network is there, an endpoint is known and, if it has a name, that is propagated. A name that ceases to be propagated
+// later takes nothing back: EndpointPropagated shows it. What cannot be read for the time being changes its own condition only.
 func CAPTCluster(prev infrastructure.CAPTClusterStatus, f CAPTClusterFacts, now time.Time) (infrastructure.CAPTClusterStatus, time.Duration) {
 	if !f.Owned || f.Paused {
 		return prev, 0
@@ -65,7 +64,7 @@ func (f CAPTClusterFacts) isProvisioned(prev infrastructure.CAPTClusterStatus) b
 	return prev.Initialization != nil && ptr.Deref(prev.Initialization.Provisioned, false)
 }
 
-// vpc returns whether the network is there and known.
+// vpc holds when the network is there and known.
 func (f CAPTClusterFacts) vpc() Verdict {
 	workspace := f.Workspace.verdict()
 	switch {
@@ -79,7 +78,7 @@ func (f CAPTClusterFacts) vpc() Verdict {
 	return True(ReasonReady, "the network "+f.VPCID+" is ready")
 }
 
-// failure returns what waiting does not mend.
+// failure is what waiting does not mend.
 func (f CAPTClusterFacts) failure(provisioned bool) terminalFailure {
 	if f.Workspace.verdict().Holds() && f.SecretProblem.Reason == SecretForeign {
 		return terminalFailure{true, f.SecretProblem}
@@ -87,7 +86,7 @@ func (f CAPTClusterFacts) failure(provisioned bool) terminalFailure {
 	return f.Name.failure(provisioned)
 }
 
-// ready returns the summary, and how long it may take to get further.
+// ready is the summary; the duration is how long it may take to get further.
 func (f CAPTClusterFacts) ready(vpc Verdict, provisioned bool) (Verdict, time.Duration) {
 	switch waiting, waits := f.Name.waiting(); {
 	case !vpc.Holds() && vpc.Reason == SecretNotReady:
@@ -102,7 +101,7 @@ func (f CAPTClusterFacts) ready(vpc Verdict, provisioned bool) (Verdict, time.Du
 	return True(ReasonReady, vpc.Message+", and the API server is at "+f.Endpoint), f.Timeouts.VPC
 }
 
-// encodeDomains returns the failure domains in the form that the contract of Cluster API has.
+// encodeDomains encodes the failure domains as the contract of Cluster API has them.
 func (f CAPTClusterFacts) encodeDomains() *apiextensionsv1.JSON {
 	if len(f.FailureDomains) == 0 {
 		return nil

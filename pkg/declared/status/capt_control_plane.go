@@ -25,10 +25,10 @@ type CAPTControlPlaneFacts struct {
 	Timeouts  CAPTTimeouts
 }
 
-// CAPTControlPlane returns the status of a CAPTControlPlane, and when it is to be looked at again; 0 if only an event can change
+// CAPTControlPlane computes the status of a CAPTControlPlane, and when it is to be looked at again; 0 if only an event can change
 // anything. It is ready and initialized when network and workspace are there, an endpoint is known and, if it has a name, that is
-// propagated. Initialized is never taken back, and ready not for a name. What cannot be read for the time being changes its own
-// condition only.
+// propagated. Initialized is never taken back, and ready not for a name. What cannot be read for the time being changes its own condition
+// only.
 func CAPTControlPlane(prev controlplane.CAPTControlPlaneStatus, f CAPTControlPlaneFacts, now time.Time) (controlplane.CAPTControlPlaneStatus, time.Duration) {
 	if !f.Owned || f.Paused {
 		return prev, 0
@@ -59,7 +59,7 @@ func CAPTControlPlane(prev controlplane.CAPTControlPlaneStatus, f CAPTControlPla
 	return next, nextLook(next.LifecycleStatus, next.Conditions, f.Name, timeout, now)
 }
 
-// workspace returns whether the control plane is there. Without a network it cannot be.
+// workspace holds when the control plane is there. Without a network it cannot be.
 func (f CAPTControlPlaneFacts) workspace() Verdict {
 	if f.HasVPC && !f.VPC.Holds() {
 		message := "the CAPTCluster has no status yet"
@@ -71,7 +71,7 @@ func (f CAPTControlPlaneFacts) workspace() Verdict {
 	return f.Workspace.verdict()
 }
 
-// ready returns the summary, and how long it may take to get further.
+// ready is the summary; the duration is how long it may take to get further.
 func (f CAPTControlPlaneFacts) ready(workspace Verdict, initialized bool) (Verdict, time.Duration) {
 	switch waiting, waits := f.Name.waiting(); {
 	case workspace.Reason == WaitingForVPC:

@@ -37,7 +37,7 @@ type ClusterInstance struct {
 	Instance *v1beta1.Bind9Instance
 }
 
-// Cluster returns the status of a cluster: a condition for each instance, and Ready as their summary.
+// Cluster computes the status of a cluster: a condition for each instance, and Ready as their summary.
 func Cluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1beta1.Bind9ClusterStatus {
 	next := *prev.DeepCopy()
 	dropClaims(&next.Conditions)
@@ -122,7 +122,7 @@ func (i ClusterInstance) verdict() Verdict {
 	return False(ready.Reason, "Instance "+i.Name+" is not ready "+pods+": "+ready.Message)
 }
 
-// cause returns what keeps the instance's pods from running, if its status says that.
+// cause is what keeps the instance's pods from running, if its status says that.
 func (i ClusterInstance) cause() string {
 	if i.Instance == nil {
 		return ""
@@ -130,7 +130,7 @@ func (i ClusterInstance) cause() string {
 	return i.Instance.Status.PendingCause
 }
 
-// podConditions returns the number of expected pods of an instance.
+// podConditions counts the expected pods of an instance.
 func podConditions(conditions []metav1.Condition) int {
 	n := 0
 	for meta.FindStatusCondition(conditions, PodCondition(n)) != nil {
@@ -139,8 +139,8 @@ func podConditions(conditions []metav1.Condition) int {
 	return n
 }
 
-// GlobalCluster returns the status of a cluster-scoped cluster: one Ready condition sums up its instances, and names those
-// that are not ready.
+// GlobalCluster computes the status of a cluster-scoped cluster: one Ready condition sums up its instances, and names those that are not
+// ready.
 func GlobalCluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1beta1.Bind9ClusterStatus {
 	next := Cluster(prev, f, now)
 	ready := meta.FindStatusCondition(next.Conditions, Ready)
@@ -161,7 +161,7 @@ func GlobalCluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Tim
 	return next
 }
 
-// unreadyChildren returns what the conditions of instances say that are not ready.
+// unreadyChildren lists the messages of instances that are not ready.
 func unreadyChildren(conditions []metav1.Condition) (messages []string) {
 	for _, c := range conditions {
 		if c.Type != Ready && c.Status != metav1.ConditionTrue {

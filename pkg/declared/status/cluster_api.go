@@ -56,7 +56,7 @@ type CAPTTimeouts struct {
 	ControlPlane, VPC, Secret time.Duration
 }
 
-// DefaultCAPTTimeouts returns the default deadlines.
+// DefaultCAPTTimeouts has the default deadlines.
 func DefaultCAPTTimeouts() CAPTTimeouts {
 	return CAPTTimeouts{ControlPlane: ControlPlaneTimeout, VPC: VPCTimeout, Secret: SecretTimeout}
 }
@@ -97,7 +97,7 @@ type PublishedName struct {
 	Accepted, Programmed, Propagated Verdict
 }
 
-// Verdict returns whether every server answers with the name.
+// Verdict holds when every server answers with the name.
 func (n PublishedName) Verdict() Verdict {
 	switch {
 	case n.Problem.Reason != "":
@@ -117,10 +117,9 @@ func (n PublishedName) Verdict() Verdict {
 	return True(EndpointPropagated, n.Name+": "+n.Propagated.Message)
 }
 
-// isWanted reports whether a name is to be published.
 func (n PublishedName) isWanted() bool { return n.Name != "" || n.Problem.Reason != "" }
 
-// Interval returns when the servers are asked about the name again; 0 without a name.
+// Interval is how long until the servers are asked about the name again; 0 without a name.
 func (n PublishedName) Interval() time.Duration {
 	switch {
 	case !n.isWanted():
@@ -140,13 +139,13 @@ func (n PublishedName) setCondition(conditions *[]metav1.Condition, generation i
 	}
 }
 
-// waiting returns why an object has to wait for the name, if it does.
+// waiting says why an object has to wait for the name, if it does.
 func (n PublishedName) waiting() (Verdict, bool) {
 	v := n.Verdict()
 	return False(EndpointNotPropagated, "the name of the API server is not live: "+v.Message), n.isWanted() && !v.Holds()
 }
 
-// failure returns why an object waits for the name in vain. One that has had its name waits no more.
+// failure is why an object waits for the name in vain. Once it has had its name it waits no more.
 func (n PublishedName) failure(initialized bool) terminalFailure {
 	return terminalFailure{n.Terminal && !initialized, n.Problem}
 }
@@ -164,7 +163,7 @@ type Workspace struct {
 	Outputs       map[string]string
 }
 
-// verdict returns whether the workspace is there.
+// verdict holds when the workspace is there.
 func (w Workspace) verdict() Verdict {
 	of := "WorkspaceTemplateApply " + w.Name
 	switch {
@@ -180,7 +179,7 @@ func (w Workspace) verdict() Verdict {
 	return True(ReasonReady, of+" is synced and ready")
 }
 
-// report returns the workspace as it is shown in the status of a control plane. What could not be read stays.
+// report shows the workspace in the status of a control plane. What could not be read stays.
 func (w Workspace) report(prev *controlplane.WorkspaceTemplateStatus) *controlplane.WorkspaceTemplateStatus {
 	if w.Unread != "" {
 		return prev
@@ -203,7 +202,7 @@ func (w Workspace) report(prev *controlplane.WorkspaceTemplateStatus) *controlpl
 	return next
 }
 
-// hasAdvanced reports whether a condition shows that more is there than before.
+// hasAdvanced reports whether a condition shows more progress than before.
 func hasAdvanced(prev, next []metav1.Condition, condition string) bool {
 	stage := func(of []metav1.Condition) int {
 		if c := meta.FindStatusCondition(of, condition); c != nil {
@@ -215,7 +214,7 @@ func hasAdvanced(prev, next []metav1.Condition, condition string) bool {
 	return before >= 0 && stage(next) > before
 }
 
-// nextLook returns when an object is to be looked at again, whatever its events.
+// nextLook is how long until an object is to be looked at again, whatever its events.
 func nextLook(life v1beta1.LifecycleStatus, conditions []metav1.Condition, name PublishedName, timeout time.Duration, now time.Time) time.Duration {
 	if life.Phase != v1beta1.PhaseCreating {
 		return settledInterval
@@ -230,7 +229,7 @@ func nextLook(life v1beta1.LifecycleStatus, conditions []metav1.Condition, name 
 	return soonest
 }
 
-// phaseVerdict returns whether an object is in a phase.
+// phaseVerdict is the condition of a phase: it holds for an object in it.
 func phaseVerdict(in bool, phase v1beta1.Phase, reason, message string) Verdict {
 	if in {
 		return True(cmp.Or(reason, InPhase), message)

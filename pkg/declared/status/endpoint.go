@@ -52,8 +52,8 @@ type EndpointOutcome struct {
 	Accepted, Programmed Verdict
 }
 
-// Endpoint returns the status of a DNSEndpoint, a summary over its zones. status.zones lists what the servers were seen to
-// hold: an RRset remains there until a pass has seen that it is gone.
+// Endpoint computes the status of a DNSEndpoint, a summary over its zones. status.zones lists what the servers were seen to hold: an
+// RRset remains there until a pass has seen that it is gone.
 func Endpoint(prev v1alpha1.DNSEndpointStatus, f EndpointFacts, now time.Time) v1alpha1.DNSEndpointStatus {
 	next := *prev.DeepCopy()
 	if prev.ObservedGeneration == f.Generation && meta.IsStatusConditionTrue(prev.Conditions, Programmed) {
@@ -98,7 +98,7 @@ func keepProgrammed(zones []EndpointZoneFacts) []EndpointZoneFacts {
 	return kept
 }
 
-// waitingZone returns a verdict about the first zone that has not evaluated the endpoints that it takes.
+// waitingZone is about the first zone that has not evaluated the endpoints that it takes; false if there is none.
 func (f EndpointFacts) waitingZone() (Verdict, bool) {
 	for _, z := range f.Zones {
 		switch {
@@ -112,7 +112,7 @@ func (f EndpointFacts) waitingZone() (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// allOutcomes returns those of all endpoints in the order of the spec, including those that no zone takes.
+// allOutcomes lists the outcomes of all endpoints in the order of the spec, including those that no zone takes.
 func (f EndpointFacts) allOutcomes() []EndpointOutcome {
 	var all []EndpointOutcome
 	for _, o := range f.Unplaced {
@@ -156,8 +156,8 @@ func (f EndpointFacts) programmed() Verdict {
 	return True(Programmed, fmt.Sprintf("every primary of %s answers with %s", f.zoneNames(), countOf(len(all), "endpoint")))
 }
 
-// firstFailing returns a verdict about the endpoints of which `of` does not hold: the message of the first, and how
-// many there are.
+// firstFailing is about the endpoints for which `of` does not hold: the message of the first, and how many there are; false if there are
+// none.
 func firstFailing(all []EndpointOutcome, of func(EndpointOutcome) Verdict, what string) (Verdict, bool) {
 	var first *EndpointOutcome
 	count := 0
@@ -207,8 +207,8 @@ func isOrAre(n int) string {
 	return "are"
 }
 
-// endpointZones returns what each zone holds. A zone that could not be observed, or that takes nothing any more but has not
-// released its data yet, still holds what it held.
+// endpointZones list what each zone holds. A zone that could not be observed, or that takes nothing any more but has not released its
+// data yet, still holds what it held.
 func endpointZones(prev []v1alpha1.EndpointZone, f EndpointFacts) []v1alpha1.EndpointZone {
 	var next []v1alpha1.EndpointZone
 	taken := map[[2]string]bool{}
@@ -241,8 +241,8 @@ func endpointZones(prev []v1alpha1.EndpointZone, f EndpointFacts) []v1alpha1.End
 	return next
 }
 
-// heldRRsets returns the RRsets that the servers hold of an object: those that are programmed, and those that they held
-// before and that a pass could not change.
+// heldRRsets are the RRsets that the servers hold of an object: those that are programmed, and those that they held before and that a
+// pass could not change.
 func (z EndpointZoneFacts) heldRRsets(before []string) []string {
 	var rrsets []string
 	for _, o := range z.Endpoints {

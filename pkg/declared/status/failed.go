@@ -12,8 +12,8 @@ import (
 // status has the cause.
 var passing = map[string]bool{Pending: true, ZoneNotConfigured: true, NoPrimaryInstances: true, PrimaryFailed: true, Paused: true}
 
-// FailureOf returns why a stored object has failed, as its status says: for a reason that a person has to end. It is empty if the object
-// has not failed, if its status is about another generation than the present one, and if it is being deleted.
+// FailureOf is the reason for which a stored object has failed, as its status says: one that a person has to end. It is empty if the
+// object has not failed, if its status is about another generation than the present one, and if it is being deleted.
 func FailureOf(o metav1.Object) string {
 	if o.GetDeletionTimestamp() != nil {
 		return ""
@@ -43,7 +43,7 @@ func FailureOf(o metav1.Object) string {
 	return ""
 }
 
-// present returns a reason if it is about the present generation of an object.
+// present drops a reason that is not about the present generation of an object.
 func present(o metav1.Object, observed int64, reason string) string {
 	if observed != o.GetGeneration() {
 		return ""
@@ -51,7 +51,7 @@ func present(o metav1.Object, observed int64, reason string) string {
 	return reason
 }
 
-// failedCondition returns the reason of the first of some conditions that is False, unless that passes by itself.
+// failedCondition is the reason of the first of some conditions that is False, unless that passes by itself.
 func failedCondition(conditions []metav1.Condition, generation int64, kinds ...string) string {
 	for _, kind := range kinds {
 		c := meta.FindStatusCondition(conditions, kind)

@@ -44,7 +44,7 @@ const MaxInstanceZones = 1000
 // maxNamed is how many of those a message names.
 const maxNamed = 3
 
-// Instance returns the status of an instance: a condition for each pod, and Ready as their summary.
+// Instance computes the status of an instance: a condition for each pod, and Ready as their summary.
 func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) v1beta1.Bind9InstanceStatus {
 	next := *prev.DeepCopy()
 	dropClaims(&next.Conditions)
@@ -93,7 +93,7 @@ func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) 
 	return next
 }
 
-// unloadedVerdict returns which zones of a user's configuration the first of the pods does not serve that lacks any; ready if none does.
+// unloadedVerdict names the zones of a user's configuration that the first pod that lacks any does not serve; it is ready if none does.
 func unloadedVerdict(pods []PodFacts, ready Verdict) Verdict {
 	for _, pod := range pods {
 		if len(pod.Unloaded) > 0 {
@@ -127,7 +127,7 @@ type childCondition struct {
 	cause string
 }
 
-// commonCause returns the cause that all children have that are not ready; empty if there is no such cause.
+// commonCause is the cause that all children have that are not ready; empty if there is no such cause.
 func commonCause(all []childCondition) (cause string) {
 	for _, c := range all {
 		switch {
@@ -141,8 +141,8 @@ func commonCause(all []childCondition) (cause string) {
 	return cause
 }
 
-// summarizeChildren returns the Ready condition over all children: "All 3 pods are ready", "2 of 3 pods are ready", "No
-// pods are ready", the latter two with the cause, if there is one.
+// summarizeChildren is the Ready condition over all children: "All 3 pods are ready", "2 of 3 pods are ready", "No pods are ready", the
+// latter two with the cause, if there is one.
 func summarizeChildren(children string, all []childCondition) Verdict {
 	ready := 0
 	reasons := map[string]int{}

@@ -62,11 +62,11 @@ func finishLifecycle(prev v1beta1.LifecycleStatus, conditions *[]metav1.Conditio
 	return next
 }
 
-// isUntimed reports whether an object is not ready for a reason for which it may be so for any time: others have to act first.
+// isUntimed is true for reasons for which an object may be not ready for any time: others have to act first.
 func isUntimed(reason string) bool { return reason == NoChildren || reason == WaitingForEndpoint }
 
-// phaseSince returns since when the object is ready, or has made no progress towards it. A status from before this was
-// recorded has the condition's transition time instead.
+// phaseSince is since when the object is ready, or has made no progress towards it. A status from before this was recorded has the
+// condition's transition time instead.
 func phaseSince(prev v1beta1.LifecycleStatus, ready *metav1.Condition, o lifecycleFacts, now time.Time) *metav1.Time {
 	switch {
 	case ready == nil, o.ready.Holds() != (ready.Status == metav1.ConditionTrue):
@@ -84,7 +84,7 @@ func wholeSeconds(now time.Time) *metav1.Time {
 	return &at
 }
 
-// Deleting returns the lifecycle of an object that is being deleted.
+// Deleting is the lifecycle of an object that is being deleted.
 func Deleting(prev v1beta1.LifecycleStatus, now time.Time) v1beta1.LifecycleStatus {
 	if prev.Phase == v1beta1.PhaseDeleting {
 		return prev
@@ -92,7 +92,7 @@ func Deleting(prev v1beta1.LifecycleStatus, now time.Time) v1beta1.LifecycleStat
 	return v1beta1.LifecycleStatus{Phase: v1beta1.PhaseDeleting, PhaseSince: wholeSeconds(now)}
 }
 
-// UntilDeadline returns how much longer an object may be not ready before it has failed; 0 if it is ready or has failed.
+// UntilDeadline is how much longer an object may be not ready before it has failed; 0 if it is ready or has failed.
 func UntilDeadline(life v1beta1.LifecycleStatus, conditions []metav1.Condition, timeout time.Duration, now time.Time) time.Duration {
 	ready := meta.FindStatusCondition(conditions, Ready)
 	if life.Phase != v1beta1.PhaseCreating || life.PhaseSince == nil || ready == nil || isUntimed(ready.Reason) {

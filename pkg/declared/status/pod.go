@@ -57,7 +57,7 @@ func (f PodFacts) verdict() Verdict {
 	return verdict(True, ReasonReady, "is ready")
 }
 
-// cause returns what keeps the pod from running, in the words of the scheduler or of the kubelet.
+// cause is what keeps the pod from running, in the words of the scheduler or of the kubelet.
 func (f PodFacts) cause() string {
 	if f.verdict().Reason != PodsPending || f.Pod == nil || !f.Pod.DeletionTimestamp.IsZero() {
 		return ""
@@ -65,7 +65,7 @@ func (f PodFacts) cause() string {
 	return f.pendingReason()
 }
 
-// unreadyReason returns what the kubelet says of containers that run and are not ready; empty before it has said so.
+// unreadyReason is what the kubelet says of containers that run and are not ready; empty before it has said so.
 func unreadyReason(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.ContainersReady && c.Status == corev1.ConditionFalse {
@@ -75,7 +75,7 @@ func unreadyReason(pod *corev1.Pod) string {
 	return ""
 }
 
-// PodReady reports whether the pod's Ready condition holds, which includes its readiness gates, and it is not being deleted.
+// PodReady needs the pod's Ready condition, which includes its readiness gates, and the pod not to be in deletion.
 func PodReady(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {
@@ -85,7 +85,7 @@ func PodReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// crashMessage returns which container is in a crash loop, and why.
+// crashMessage says which container is in a crash loop, and why.
 func crashMessage(pod *corev1.Pod) string {
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, c := range statuses {
@@ -122,7 +122,7 @@ func lastTermination(c corev1.ContainerStatus) string {
 // maxLogLength bounds what a condition quotes of a log: the end, which has the reason why the container exited.
 const maxLogLength = 600
 
-// errorLines returns the lines of a log that report errors, or else the last line.
+// errorLines keeps the lines of a log that report errors, or else the last line.
 func errorLines(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	var errs []string
@@ -143,7 +143,7 @@ func errorLines(log string) string {
 	return text
 }
 
-// pendingReason returns what the pod waits for, else the scheduler's or the kubelet's explanation of a pod that does not run.
+// pendingReason is what the pod waits for, else the scheduler's or the kubelet's explanation of a pod that does not run.
 func (f PodFacts) pendingReason() string {
 	if f.Missing != "" {
 		return f.Missing
@@ -167,7 +167,7 @@ func (f PodFacts) pendingReason() string {
 	return ""
 }
 
-// isImageProblem reports whether the reason for which a container waits is that there is no image, as the kubelet names these.
+// isImageProblem knows the kubelet's names for a container that waits because there is no image.
 func isImageProblem(reason string) bool {
 	return slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable"}, reason)
 }

@@ -89,7 +89,7 @@ func (s ProviderServerFacts) problem() string {
 // IsReady reports whether zones can be brought to the provider.
 func (f ProviderFacts) IsReady() bool { return f.ready(f.reachable(), f.authenticated()).Holds() }
 
-// Provider returns the status of a provider. Times are those of the last change.
+// Provider computes the status of a provider. Times are those of the last change.
 func Provider(prev v1beta1.DNSProviderStatus, f ProviderFacts, now time.Time) v1beta1.DNSProviderStatus {
 	next := *prev.DeepCopy()
 	dropClaims(&next.Conditions)
@@ -113,7 +113,7 @@ func Provider(prev v1beta1.DNSProviderStatus, f ProviderFacts, now time.Time) v1
 	return next
 }
 
-// capabilities returns what the servers were found to do, and what follows from their type; nil if none serves a zone of the provider.
+// capabilities are what the servers were found to do, and what follows from their type; nil if none serves a zone of the provider.
 func (f ProviderFacts) capabilities() *v1beta1.ProviderCapabilities {
 	var found *v1beta1.ProviderCapabilities
 	for _, s := range f.Servers {
@@ -135,7 +135,7 @@ func (f ProviderFacts) capabilities() *v1beta1.ProviderCapabilities {
 	return found
 }
 
-// allOf returns whether both are true, as far as that is known.
+// allOf is a and b, where nil is unknown.
 func allOf(a, b *bool) *bool {
 	if b == nil && ptr.Deref(a, true) || b != nil && !*b {
 		return b
@@ -143,7 +143,7 @@ func allOf(a, b *bool) *bool {
 	return a
 }
 
-// firstProblem returns the first server of which something is true, with its problem, and how many there are.
+// firstProblem is the first server for which `is` holds, with its problem; n counts all.
 func (f ProviderFacts) firstProblem(is func(ProviderServerFacts) bool) (n int, first string) {
 	for _, s := range f.Servers {
 		if is(s) {

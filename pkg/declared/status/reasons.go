@@ -16,10 +16,10 @@ const (
 	Programmed = "Programmed"
 )
 
-// PodCondition returns the condition type of an instance's pod with the given ordinal, for example "Pod-0".
+// PodCondition is the condition type of an instance's pod with the given ordinal, for example "Pod-0".
 func PodCondition(index int) string { return "Pod-" + strconv.Itoa(index) }
 
-// instanceCondition returns the condition type of a cluster's instance, for example "Bind9Instance-0".
+// instanceCondition is the condition type of a cluster's instance, for example "Bind9Instance-0".
 func instanceCondition(index int) string { return "Bind9Instance-" + strconv.Itoa(index) }
 
 // Reasons of zones.

@@ -19,16 +19,16 @@ type Verdict struct {
 	Message string
 }
 
-// Holds reports whether the verdict's status is True.
+// Holds is false for Unknown as well as for False.
 func (v Verdict) Holds() bool { return v.Status == metav1.ConditionTrue }
 
-// True returns a verdict that something holds.
+// True makes a verdict that something holds.
 func True(reason, message string) Verdict { return Verdict{metav1.ConditionTrue, reason, message} }
 
-// False returns a verdict that something does not hold.
+// False makes a verdict that something does not hold.
 func False(reason, message string) Verdict { return Verdict{metav1.ConditionFalse, reason, message} }
 
-// Unknown returns a verdict that is unknown.
+// Unknown makes a verdict that it is unknown whether something holds.
 func Unknown(reason, message string) Verdict {
 	return Verdict{metav1.ConditionUnknown, reason, message}
 }
@@ -50,9 +50,9 @@ type RecordFacts struct {
 	Absent bool
 }
 
-// Record returns the status of a selected record. publishedName, recordHash and lastUpdated describe what the zone's servers
-// hold: they change only once the data is programmed, and until then describe the old data. If none of it is served any
-// more, for example after a lost conflict, name and hash are empty.
+// Record computes the status of a selected record. publishedName, recordHash and lastUpdated describe what the zone's servers hold: they
+// change only once the data is programmed, and until then describe the old data. If none of it is served any more, for example after a
+// lost conflict, name and hash are empty.
 func Record(prev v1beta1.RecordStatus, f RecordFacts, now time.Time) v1beta1.RecordStatus {
 	next := *prev.DeepCopy()
 	dropClaims(&next.Conditions)
@@ -92,7 +92,7 @@ func Record(prev v1beta1.RecordStatus, f RecordFacts, now time.Time) v1beta1.Rec
 	return next
 }
 
-// Held returns the status of a record that waits to move to another zone: what it has in DNS stays for now.
+// Held is the status of a record that waits to move to another zone: what it has in DNS stays for now.
 func Held(prev v1beta1.RecordStatus, generation int64, message string, now time.Time) v1beta1.RecordStatus {
 	next := *prev.DeepCopy()
 	dropClaims(&next.Conditions)
@@ -103,7 +103,7 @@ func Held(prev v1beta1.RecordStatus, generation int64, message string, now time.
 	return next
 }
 
-// Unselected returns the status of a record that no zone selects: nothing of it is in DNS.
+// Unselected is the status of a record that no zone selects: nothing of it is in DNS.
 func Unselected(prev v1beta1.RecordStatus, generation int64, message string, now time.Time) v1beta1.RecordStatus {
 	next := v1beta1.RecordStatus{
 		ObservedGeneration: generation,

@@ -55,7 +55,7 @@ type ZoneFacts struct {
 	Timeout time.Duration
 }
 
-// Zone returns the status of a zone. Times are those of the last change, so that an unchanged zone keeps its status.
+// Zone computes the status of a zone. Times are those of the last change, so that an unchanged zone keeps its status.
 func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZoneStatus {
 	next := *prev.DeepCopy()
 	dropClaims(&next.Conditions, Progressing, Degraded)
@@ -95,8 +95,8 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 	return next
 }
 
-// isUnknown reports whether what the zone's primaries hold is unknown, because they were not asked, or not all answered. Then the
-// last known values remain.
+// isUnknown reports whether nobody knows what the zone's primaries hold, because they were not asked, or not all answered. Then the last
+// known values remain.
 func (f ZoneFacts) isUnknown() bool {
 	switch f.Problem.Reason {
 	case PrimaryFailed, ReconcileFailed:
@@ -115,8 +115,8 @@ func (v ZoneVerdicts) Flipped(o ZoneVerdicts) bool {
 	return v.Ready.Status != o.Ready.Status || v.Progressing.Status != o.Progressing.Status || v.Degraded.Status != o.Degraded.Status
 }
 
-// ZoneVerdictsOf returns the conditions of a zone. It is ready once its primaries hold what is declared, progressing while
-// secondaries still have to transfer it, and degraded if records cannot be programmed.
+// ZoneVerdictsOf are the conditions of a zone. It is ready once its primaries hold what is declared, progressing while secondaries still
+// have to transfer it, and degraded if records cannot be programmed.
 func ZoneVerdictsOf(f ZoneFacts) ZoneVerdicts {
 	v := zoneVerdicts(f)
 	if f.Remark != "" {
@@ -176,8 +176,8 @@ func keepTimes(next *v1beta1.DNSZoneStatus, prev v1beta1.DNSZoneStatus, now time
 	}
 }
 
-// sinceWhen returns since when a host has the zone, or has not: since before if that is unchanged, else since now. If the host
-// has it not, a change of the zone's specification resets the time.
+// sinceWhen is since when a host has the zone, or has not: since before if that is unchanged, else since now. If the host has it not, a
+// change of the zone's specification resets the time.
 func sinceWhen(before v1beta1.ZoneInstanceStatus, since *metav1.Time, is v1beta1.ZoneInstanceStatus, sameSpec bool, now *metav1.Time) *metav1.Time {
 	configured := is == v1beta1.ZoneConfigured
 	if since != nil && configured == (before == v1beta1.ZoneConfigured) && (configured || sameSpec) {
@@ -186,8 +186,7 @@ func sinceWhen(before v1beta1.ZoneInstanceStatus, since *metav1.Time, is v1beta1
 	return now
 }
 
-// overdueHost returns a message about the first instance or provider that has been without the zone for too long; empty if
-// there is none.
+// overdueHost is a message about the first instance or provider that has been without the zone for too long; empty if there is none.
 func overdueHost(zone v1beta1.DNSZoneStatus, timeout time.Duration, now time.Time) string {
 	for _, p := range zone.Providers {
 		if p.Status != v1beta1.ZoneConfigured && now.Sub(p.LastReconciledAt.Time) >= timeout {

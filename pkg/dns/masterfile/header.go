@@ -113,7 +113,7 @@ func parseTTL(text string) (uint32, bool) {
 	return uint32(total & math.MaxUint32), total <= math.MaxUint32
 }
 
-// limitTTL returns a TTL as it is served: 0 if it has more than 31 bits (RFC 2181 section 8).
+// limitTTL takes a TTL of more than 31 bits for 0 (RFC 2181 section 8).
 func limitTTL(ttl uint32) uint32 {
 	if ttl > rrset.MaxTTL {
 		return 0

@@ -15,7 +15,7 @@ type word struct {
 	nested bool
 }
 
-// value returns the text without the escapes of quotes in quotes. All other escapes stay: what they mean depends on the field.
+// value is the text without the escapes of quotes in quotes. All other escapes stay: what they mean depends on the field.
 func (w word) value() string {
 	if !w.quoted || !strings.Contains(w.text, `\"`) {
 		return w.text

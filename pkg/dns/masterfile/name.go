@@ -20,7 +20,7 @@ type name struct {
 	size int
 }
 
-// canonical returns the name as the rest of the program has it.
+// canonical is the name in the form of rrset.CanonicalName.
 func (n name) canonical() string {
 	canonical, err := rrset.CanonicalName(n.text)
 	if err != nil { // parseName lets nothing pass that CanonicalName refuses.

@@ -84,7 +84,7 @@ var (
 	doubtfulPair = regexp.MustCompile(`[\^$|(][*+?{]|\|[|)]|[(]\||^\||\|$|[\[\]{}]`)
 )
 
-// countGroups returns the number of groups of a POSIX expression; ok is false if it may be wrong, or uses more than the usual.
+// countGroups counts the groups of a POSIX expression; ok is false if the count may be wrong, or the expression uses more than the usual.
 func countGroups(expression string) (groups int, ok bool) {
 	parsed, err := syntax.Parse(expression, syntax.POSIX)
 	plain := simpleBound.ReplaceAllString(simpleBracket.ReplaceAllString(expression, "x"), "+")

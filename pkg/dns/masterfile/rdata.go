@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// ReadsRdata reports whether the rdata of a type is read. Records of the other types have none: what they say is not checked.
+// ReadsRdata is false for types whose rdata is passed over: what such a record says is not checked.
 func ReadsRdata(rrtype uint16) bool {
 	return forms[rrtype] != nil || rrset.CheckDeclarable(rrtype) == nil
 }
@@ -255,7 +255,7 @@ func quote(raw []byte) string {
 	return string(append(out, '"'))
 }
 
-// isGeneric reports whether the words are in the form of RFC 3597 section 5. In a TXT record, \# alone is a text.
+// isGeneric recognizes the form of RFC 3597 section 5. In a TXT record, \# alone is a text.
 func isGeneric(rrtype uint16, words []word) bool {
 	if len(words) == 0 || words[0].quoted || words[0].text != `\#` {
 		return false

@@ -27,7 +27,7 @@ type Place struct {
 	Line int
 }
 
-// String returns file:line.
+// String has the form file:line.
 func (p Place) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
 
 // Record is one resource record of a zone file.
@@ -53,9 +53,10 @@ type Error struct {
 	Err   error
 }
 
+// Error has the form file:line: cause.
 func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Place, e.Err) }
 
-// Unwrap returns the cause.
+// Unwrap gives errors.Is and errors.As the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // OpenFunc returns the text of a file that an $INCLUDE names, and the file's name for places.

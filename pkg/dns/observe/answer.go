@@ -24,12 +24,12 @@ type Answer struct {
 	Zone string
 }
 
-// Differs reports whether the server does not answer with what its zone holds.
+// Differs reports whether the server does not answer with what its zone holds, or not at all.
 func (a Answer) Differs() bool {
 	return a.Rcode == NoReply || a.Rcode == dns.RcodeServerFailure || !a.Held.Equal(a.Served)
 }
 
-// Says reports whether two answers prove the same. Of a start of authority only that there is one counts: its serial moves.
+// Says compares what two answers prove. Of a start of authority only its existence counts: its serial moves.
 func (a Answer) Says(o Answer) bool {
 	sameData := a.Served.Equal(o.Served) || a.Served.Type == dns.TypeSOA && (len(a.Served.Rdata) > 0) == (len(o.Served.Rdata) > 0)
 	return sameData && a.Held.Equal(o.Held) && a.Rcode == o.Rcode && a.Zone == o.Zone
@@ -57,7 +57,7 @@ func (o *Observer) Ask(ctx context.Context, server Peer, k rrset.Key, held rrset
 	return a
 }
 
-// answerSize returns about how many bytes an answer with an RRset takes, and no fewer.
+// answerSize estimates the bytes that an answer with an RRset takes; it is never too low.
 func answerSize(s rrset.RRset) int {
 	size := 2048
 	for _, rdata := range s.Rdata {

@@ -17,7 +17,7 @@ type Question struct {
 	For uint64
 }
 
-// Differs reports whether an answer is not what should be there.
+// Differs compares an answer with what should be there. The TTL of an RRset without data does not count.
 func (q Question) Differs(have rrset.RRset) bool {
 	return !slices.Equal(q.Want.Rdata, have.Rdata) || len(have.Rdata) > 0 && q.Want.TTL != have.TTL
 }
@@ -47,8 +47,8 @@ type answered struct {
 	err error
 }
 
-// NewPartialMirror returns a mirror of which no more is known than the answers to questions for some names and types, at a
-// time: RRsets without data do not exist.
+// NewPartialMirror returns a mirror that knows nothing but the answers to questions for some names and types, given at one time: an RRset
+// without data does not exist.
 func NewPartialMirror(zone string, soa rrset.SOA, at time.Time, sets ...rrset.RRset) *Mirror {
 	m := (*Mirror)(nil).rebased(zone, soa)
 	answers := make([]answered, len(sets))
@@ -58,14 +58,13 @@ func NewPartialMirror(zone string, soa rrset.SOA, at time.Time, sets ...rrset.RR
 	return m.withAnswers(answers, m.era)
 }
 
-// IsPartial reports whether no more is known than the answers to some questions; see Asked.
+// IsPartial is true for mirrors that know nothing but the answers to some questions; see Asked.
 func (m *Mirror) IsPartial() bool { return m.era > 0 }
 
-// Asked reports whether a server was asked about a name and type, and when. It is for partial mirrors.
+// Asked has what a server was asked last about a name and type; false if it was not asked. Only partial mirrors have it.
 func (m *Mirror) Asked(k rrset.Key) (Asked, bool) { return m.asked.Get(k) }
 
-// rebased returns the partial mirror for an SOA: with another one than before, earlier answers are no longer known to be what the
-// server has. m may be nil.
+// rebased continues a partial mirror at an SOA. If that differs from the one before, earlier answers may be outdated. m may be nil.
 func (m *Mirror) rebased(zone string, soa rrset.SOA) *Mirror {
 	if m == nil {
 		return &Mirror{Zone: zone, SOA: soa, era: 1, content: snapshot.New[rrset.Key, rrset.RRset](hashByName), asked: snapshot.New[rrset.Key, Asked](hashByName)}
@@ -78,7 +77,8 @@ func (m *Mirror) rebased(zone string, soa rrset.SOA) *Mirror {
 	return &next
 }
 
-// withAnswers returns the partial mirror with more answers. era is that in which they were given, 0 if the zone changed.
+// withAnswers adds answers to a partial mirror. era is the one in which they were given, 0 if the zone changed meanwhile. Older answers
+// do not replace newer ones.
 func (m *Mirror) withAnswers(answers []answered, era uint32) *Mirror {
 	e, asked := m.beginEdit(), m.asked.Edit()
 	for _, a := range answers {
@@ -100,11 +100,11 @@ func (m *Mirror) withAnswers(answers []answered, era uint32) *Mirror {
 	return &next
 }
 
-// isAskedAlike reports whether two questions have had an answer, for the same declaration, or have not.
+// isAskedAlike reports whether both questions were answered, for the same declaration, or neither was.
 func isAskedAlike(a, b Asked) bool { return a.For == b.For && (a.Err == nil) == (b.Err == nil) }
 
-// SeenAt returns when the server was last known to have what the mirror has at a name and type; known is false if that is not
-// known at all. An answer remains good while the SOA stays what it was before and after it, as a transferred zone does.
+// SeenAt is the last time at which the server is known to have had what the mirror has at a name and type; known is false if there is
+// none. An answer remains good while the SOA stays what it was before and after it, as a transferred zone does.
 func (o *Observation) SeenAt(k rrset.Key) (at time.Time, known bool) {
 	switch {
 	case o.Mirror == nil:
@@ -122,7 +122,7 @@ func (o *Observation) SeenAt(k rrset.Key) (at time.Time, known bool) {
 	return a.At, true
 }
 
-// Precedes reports whether an observation is older than another one of the same server and zone.
+// Precedes orders observations of the same server and zone by age.
 func (o *Observation) Precedes(other *Observation) bool {
 	if o.At.Equal(other.At) && o.Mirror != nil && other.Mirror != nil {
 		return o.Mirror.version < other.Mirror.version

@@ -39,7 +39,7 @@ type zoneEntry struct {
 // refusalPause is for how long a zone that was too large is not transferred again: that would cost as much as the first time.
 const refusalPause = time.Minute
 
-// refusal returns why the zone is not transferred at present; nil if it may be.
+// refusal is the error for which the zone is not transferred at present; nil if it may be.
 func (z *zoneEntry) refusal(now time.Time) error {
 	if z.refused != nil && now.Sub(z.refusedAt) < refusalPause {
 		return z.refused
@@ -63,7 +63,7 @@ func (o *Observer) charge(z *zoneEntry, bytes int64) {
 	z.bytes = bytes
 }
 
-// find returns the entry, nil if there is none. Observer.mu is held.
+// find needs Observer.mu; nil if there is no entry.
 func (o *Observer) find(t entryKey) *zoneEntry {
 	for _, z := range o.zones[t.zone] {
 		if z.of == t {
@@ -73,7 +73,7 @@ func (o *Observer) find(t entryKey) *zoneEntry {
 	return nil
 }
 
-// entryFor returns the entry, which it creates if there is none, and restarts its idle timer. Observer.mu is held.
+// entryFor finds or creates an entry and restarts its idle timer. Observer.mu is held.
 func (o *Observer) entryFor(t entryKey) *zoneEntry {
 	z := o.find(t)
 	if z == nil {
@@ -129,7 +129,7 @@ type addressRate struct {
 	turns *turns
 }
 
-// useServer returns the entry of a server, and what releases it.
+// useServer acquires the entry of a server; the caller releases it.
 func (o *Observer) useServer(peer Peer) (s *serverEntry, release func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -140,7 +140,7 @@ func (o *Observer) useServer(peer Peer) (s *serverEntry, release func()) {
 	}
 }
 
-// acquireServer returns the entry of a server, to be released with releaseServer. Observer.mu is held.
+// acquireServer finds or creates the entry of a server; releaseServer gives it back. Observer.mu is held.
 func (o *Observer) acquireServer(peer Peer) *serverEntry {
 	s := o.servers[peer]
 	if s == nil {
@@ -154,7 +154,7 @@ func (o *Observer) acquireServer(peer Peer) *serverEntry {
 	return s
 }
 
-// acquireRate returns the rate of an address for another serverEntry. Observer.mu is held.
+// acquireRate counts a serverEntry as a user of its address's rate. Observer.mu is held.
 func (o *Observer) acquireRate(addr netip.AddrPort) *addressRate {
 	r := o.rates[addr]
 	if r == nil {
@@ -242,8 +242,8 @@ func (o *Observer) IsSilent(server Peer) bool {
 // refusalGrace is how long a server that refuses TCP may take to answer over UDP. It is used to be silent.
 const refusalGrace = 250 * time.Millisecond
 
-// unlessRefused returns the context of a question to a server. If the last one was not answered, and TCP is refused as well, the
-// context ends soon: nobody listens there. Of questions over UDP the kernel of the other side says that once a second at most.
+// unlessRefused makes the context of a question to a server. If the last question was not answered, and TCP is refused as well, the
+// context ends soon: nobody listens there. For UDP the kernel of the other side says that once a second at most.
 func (s *serverEntry) unlessRefused(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, silent := s.unansweredSince(time.Time{}); !silent {
 		return ctx, func() {}
@@ -273,7 +273,7 @@ func (s *serverEntry) unansweredSince(t time.Time) (Observation, bool) {
 	return s.unanswered, s.unanswered.Err != nil && !s.unanswered.At.Before(t)
 }
 
-// errorForZone returns another zone's failure as this one's: users must not read each other's zone names.
+// errorForZone replaces the zone in another zone's failure: users must not read each other's zone names.
 func errorForZone(err error, addr netip.AddrPort, name string) error {
 	var e *wire.Error
 	if !errors.As(err, &e) {

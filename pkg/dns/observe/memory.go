@@ -27,7 +27,7 @@ const DefaultTotalBytes = 320 << 20
 // TotalFlag is the name of the flag that sets Limits.TotalBytes.
 const TotalFlag = "--max-content-bytes"
 
-// DefaultLimits returns the defaults.
+// DefaultLimits has the limits of package wire for a zone, and DefaultTotalBytes for all.
 func DefaultLimits() Limits {
 	return Limits{ZoneRecords: wire.DefaultRecords, ZoneBytes: wire.DefaultBytes, TotalBytes: DefaultTotalBytes}
 }

@@ -43,7 +43,7 @@ type Sizes struct {
 	Waiting int
 }
 
-// Sizes returns how much is cached.
+// Sizes counts what is cached, and the questions that wait for their turn.
 func (o *Observer) Sizes() Sizes {
 	o.mu.Lock()
 	defer o.mu.Unlock()

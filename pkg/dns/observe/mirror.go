@@ -35,7 +35,7 @@ type content = snapshot.Map[rrset.Key, rrset.RRset]
 
 func hashByName(key rrset.Key) uint64 { return snapshot.String(key.Name) }
 
-// NewMirror returns a mirror of the given RRsets. An SOA RRset must not be among them.
+// NewMirror returns a mirror of RRsets, among which there must be no SOA.
 func NewMirror(zone string, soa rrset.SOA, sets ...rrset.RRset) *Mirror {
 	e := (&Mirror{}).beginEdit()
 	e.Grow(len(sets))
@@ -45,7 +45,7 @@ func NewMirror(zone string, soa rrset.SOA, sets ...rrset.RRset) *Mirror {
 	return &Mirror{Zone: zone, SOA: soa, content: e.Map(), records: e.records, bytes: e.bytes}
 }
 
-// Get returns an RRset. Its Rdata must not be changed.
+// Get finds an RRset, whose Rdata must not be changed.
 func (m *Mirror) Get(key rrset.Key) (rrset.RRset, bool) { return m.content.Get(key) }
 
 // All yields every RRset but the SOA, in no particular order.
@@ -70,10 +70,10 @@ func (m *Mirror) At(name string) iter.Seq[rrset.RRset] {
 	}
 }
 
-// Len returns the number of RRsets, without the SOA.
+// Len counts RRsets, without the SOA.
 func (m *Mirror) Len() int { return m.content.Len() }
 
-// SameContent reports whether both hold the same RRsets, whatever their SOA.
+// SameContent compares the RRsets of two mirrors, not their SOAs.
 func (m *Mirror) SameContent(o *Mirror) bool {
 	if m.Len() != o.Len() {
 		return false
@@ -107,8 +107,8 @@ func (m *Mirror) ChangedNames(old *Mirror) iter.Seq[string] {
 	}
 }
 
-// mirrorFromRecords returns the mirror of a full transfer. It shares what it has in common with like (which may be nil): the
-// mirrors of servers that are in sync take the memory of one.
+// mirrorFromRecords makes the mirror of a full transfer. It shares memory with like (which may be nil) where both agree: the mirrors of
+// servers that are in sync take the memory of one.
 func mirrorFromRecords(zone string, t wire.TransferResult, like *Mirror) (*Mirror, error) {
 	e := (&Mirror{}).beginEdit()
 	e.Grow(countGroups(t.Records))
@@ -150,8 +150,8 @@ func rdataOf(records []wire.Record) []string {
 	return rdata
 }
 
-// applyDeltas returns the mirror that follows from m by an incremental transfer. It shares what it has in common with like
-// (which may be nil), and fails if the steps do not follow from m.
+// applyDeltas makes the mirror that follows from m by an incremental transfer, and fails if the steps do not begin at m. It shares memory
+// with like (which may be nil).
 func (m *Mirror) applyDeltas(t wire.TransferResult, like *Mirror) (*Mirror, error) {
 	e, soa := m.beginEdit(), m.SOA
 	for _, d := range t.Deltas {

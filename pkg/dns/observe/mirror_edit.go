@@ -82,7 +82,7 @@ func checkTypes(name string, types int) error {
 	return nil
 }
 
-// open returns an RRset for changes by records.
+// open prepares an RRset for changes record by record.
 func (e *mirrorEdit) open(key rrset.Key) *openRRset {
 	s := e.opened[key]
 	if s == nil {
@@ -155,7 +155,7 @@ func sizeOf(s rrset.RRset) int64 {
 	return int64(size)
 }
 
-// mirror returns the mirror with the edited content. It shares what it has in common with like (which may be nil).
+// mirror ends the edit. The result shares memory with like (which may be nil) where both agree.
 func (e *mirrorEdit) mirror(zone string, soa rrset.SOA, like *Mirror) (*Mirror, error) {
 	for key, s := range e.opened {
 		if err := e.put(rrset.New(key, s.ttl, slices.Collect(maps.Keys(s.rdata))...)); err != nil {

@@ -55,7 +55,7 @@ func (o *Observer) ObserveNames(ctx context.Context, server Peer, zone Zone, key
 	return before
 }
 
-// differing returns the questions of which the answer is not what should be there.
+// differing leaves the questions whose answer is not what should be there; failed ones are not among them.
 func differing(answers []answered) (questions []Question) {
 	for _, a := range answers {
 		if a.err == nil && a.Differs(a.set) {
@@ -65,7 +65,7 @@ func differing(answers []answered) (questions []Question) {
 	return questions
 }
 
-// lastKnown returns the last observation; without a Mirror if there is none.
+// lastKnown is the last observation, the zero Observation if there is none.
 func (o *Observer) lastKnown(t entryKey) Observation {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -154,8 +154,8 @@ func errorAt(err error, server netip.AddrPort, name string) error {
 	return known
 }
 
-// contentInReply returns what a reply shows of a zone's content at a name and type: the answer or, at and below a delegation, the
-// referral, which has the NS records and their glue (RFC 1034 section 4.3.2).
+// contentInReply finds what a reply shows of a zone's content at a name and type: the answer or, at and below a delegation, the referral
+// with the NS records and their glue (RFC 1034 section 4.3.2). Any rcode but NOERROR and NXDOMAIN is a *wire.Error.
 func contentInReply(k rrset.Key, zone string, m *dns.Msg) (rrset.RRset, error) {
 	if m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError {
 		return rrset.RRset{}, &wire.Error{Rcode: m.Rcode}
@@ -179,7 +179,7 @@ func contentInReply(k rrset.Key, zone string, m *dns.Msg) (rrset.RRset, error) {
 	return collectRRset(k, m.Extra), nil
 }
 
-// collectRRset returns the RRset at a name and type among some records; without data if there is none.
+// collectRRset gathers the RRset at a name and type from some records; it has no data if none match.
 func collectRRset(k rrset.Key, records []dns.RR) rrset.RRset {
 	var rdata []string
 	var ttl uint32

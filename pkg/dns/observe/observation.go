@@ -62,7 +62,7 @@ const (
 	ReasonTransferFailed = "TransferFailed"
 )
 
-// Reason returns one of the constants above, or "" if the zone is served and nothing failed.
+// Reason is one of the constants above, or "" if the zone is served and nothing failed.
 func (o Observation) Reason() string {
 	switch {
 	case o.Rcode == NoReply:
@@ -107,7 +107,7 @@ func errorDetail(err error) string {
 	return err.Error()
 }
 
-// observationFromReply returns the outcome of an SOA query as an observation without content.
+// observationFromReply turns the outcome of an SOA query into an observation without content.
 func observationFromReply(server netip.AddrPort, at time.Time, zone string, reply wire.Reply, err error) Observation {
 	o := Observation{Server: server, At: at, RTT: reply.RTT, Rcode: NoReply, Err: err}
 	if err != nil {

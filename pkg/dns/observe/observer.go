@@ -88,9 +88,9 @@ func New(options Options) *Observer {
 	}
 }
 
-// Observe returns what the server serves of the zone, from an observation that began at since or later.
-// Calls for the same server and zone with the same key share one. The key, if it is not nil, signs the query for the SOA and transfers. If ctx ends
-// before the server has answered, Err says so and Rcode is NoReply; the observation continues and serves the next caller.
+// Observe asks what the server serves of the zone; the observation began at since or later. Calls for the same server and zone with the
+// same key share one. The key, if it is not nil, signs the query for the SOA and transfers. If ctx ends before the server has answered,
+// Err says so and Rcode is NoReply; the observation continues and serves the next caller.
 func (o *Observer) Observe(ctx context.Context, server Peer, zone Zone, key *wire.Key, since time.Time) Observation {
 	return o.observe(ctx, entryKeyOf(server, zone, key), key, since)
 }
@@ -116,7 +116,7 @@ func (o *Observer) observe(ctx context.Context, t entryKey, key *wire.Key, since
 	}
 }
 
-// ContextEnded returns the observation of a caller whose context ended.
+// ContextEnded is the observation of a caller whose context ended: Rcode is NoReply, Err the context's cause.
 func ContextEnded(ctx context.Context, server netip.AddrPort, zone string) Observation {
 	err := &wire.Error{Op: "query", Server: server.String(), Zone: zone, Err: context.Cause(ctx)}
 	return Observation{Server: server, At: time.Now(), Rcode: NoReply, Err: err}
@@ -153,8 +153,8 @@ func (o *Observer) Forget(server Peer, zone Zone) {
 	}
 }
 
-// lastOrStart returns the last observation if it began at since or later. Else it returns a channel that is closed when the
-// observation under way has ended; it starts one if there is none, and reports whether it did.
+// lastOrStart gives the last observation if it began at since or later. Else done is closed when the observation under way has ended;
+// started is true if this call began it.
 func (o *Observer) lastOrStart(ctx context.Context, t entryKey, key *wire.Key, since time.Time) (last Observation, done <-chan struct{}, started bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -250,7 +250,7 @@ func (o *Observer) addContent(ctx context.Context, t entryKey, z *zoneEntry, key
 	return obs
 }
 
-// transferError returns an error of a transfer as a *wire.Error.
+// transferError makes a *wire.Error of any error.
 func transferError(t entryKey, err error) error {
 	var known *wire.Error
 	if errors.As(err, &known) {
@@ -306,9 +306,8 @@ func (t zoneTransfer) fetch(ctx context.Context, since *rrset.SOA) (wire.Transfe
 	return result, err
 }
 
-// mirrorToShare returns the mirror of the same zone on the server with the least address below the given one, to share
-// memory with. The order keeps two servers from sharing with each other, so that neither would share with its own
-// predecessor.
+// mirrorToShare chooses the mirror of the same zone on the server with the least address below the given one, to share memory with. The
+// order keeps two servers from sharing with each other, so that neither would share with its own predecessor.
 func (o *Observer) mirrorToShare(t entryKey) *Mirror {
 	o.mu.Lock()
 	defer o.mu.Unlock()

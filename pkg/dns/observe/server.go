@@ -62,5 +62,5 @@ type Server struct {
 	Foreign string
 }
 
-// Peer returns the server as those see it who name it.
+// Peer identifies the server as its users name it: by address, namespace and provider.
 func (s Server) Peer() Peer { return Peer{Addr: s.Addr, Namespace: s.Namespace, Provider: s.Provider} }

@@ -19,7 +19,7 @@ type turns struct {
 	admitting bool
 }
 
-// newTurns returns turns for at most so many questions in any second; 0 for no limit.
+// newTurns admits at most so many questions in any second; 0 for no limit.
 func newTurns(perSecond int) *turns {
 	t := &turns{waiting: map[string][]chan struct{}{}}
 	if perSecond > 0 {
@@ -54,7 +54,6 @@ func (t *turns) wait(ctx context.Context, namespace string) error {
 	}
 }
 
-// countWaiting returns how many questions wait for their turn.
 func (t *turns) countWaiting() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -30,7 +30,7 @@ var embeddings = []struct {
 
 var thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 
-// Permits reports whether objects of tenants may name an address. Private addresses are permitted: DNS servers have them.
+// Permits decides whether objects of tenants may name an address. Private addresses are permitted: DNS servers have them.
 func Permits(a netip.Addr) bool {
 	a = a.Unmap()
 	if !a.IsGlobalUnicast() || a.Zone() != "" || metadata[a] || thisNetwork.Contains(a) {

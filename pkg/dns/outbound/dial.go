@@ -8,8 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/lockstep-dns/lockstep/pkg/dns/deadpeer"
 )
 
 // connectTimeout is how long a TCP connection may take.
@@ -17,12 +15,12 @@ const connectTimeout = 2 * time.Second
 
 type accountsKey struct{}
 
-// WithAccount returns a context whose connections an account has.
+// WithAccount has all connections of a context belong to an account.
 func WithAccount(ctx context.Context, a *Account) context.Context {
 	return WithAccounts(ctx, func(string) *Account { return a })
 }
 
-// WithAccounts returns a context whose connections have the account of the address, "IP:port", that they lead to.
+// WithAccounts has each connection of a context belong to the account of the address, "IP:port", that it leads to.
 func WithAccounts(ctx context.Context, of func(address string) *Account) context.Context {
 	return context.WithValue(ctx, accountsKey{}, of)
 }
@@ -45,7 +43,7 @@ func (a *Account) Dial(ctx context.Context, network, address string) (net.Conn, 
 	}
 	dialer := &net.Dialer{}
 	if network == "tcp" {
-		dialer = deadpeer.NewDialer(connectTimeout)
+		dialer = newDialer(connectTimeout)
 	}
 	if a == nil {
 		return dialer.DialContext(ctx, network, address)
@@ -75,8 +73,8 @@ func (a *Account) Dial(ctx context.Context, network, address string) (net.Conn, 
 	return &conn{Conn: open, account: a, leave: leave}, nil
 }
 
-// IsCrowded reports whether the account of a connection that Dial returned, or its namespace, has more than half of the connections that
-// it may have: then one that nobody uses at the moment is better closed.
+// IsCrowded reports whether the account of a connection that Dial made, or its namespace, has more than half of the connections that it
+// may have: an idle one is better closed then.
 func IsCrowded(open net.Conn) bool {
 	c, ok := open.(*conn)
 	if !ok || c.account.connections == 0 {
@@ -86,7 +84,7 @@ func IsCrowded(open net.Conn) bool {
 	return q.isCrowded(c.account.object()) || q.isCrowded(c.account.namespace)
 }
 
-// absolute returns an address whose host name, if it has one, is absolute: what tenants name is not completed with our search path.
+// absolute makes the host name of an address absolute: what tenants name is not completed with our search path.
 func absolute(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -95,8 +93,7 @@ func absolute(address string) (string, error) {
 	return net.JoinHostPort(AbsoluteName(host), port), nil
 }
 
-// AbsoluteName returns a host name with the dot at the end, without which a resolver tries the names of the search path. An address
-// stays as it is.
+// AbsoluteName ends a host name with a dot, without which a resolver tries the names of the search path. An address stays as it is.
 func AbsoluteName(host string) string {
 	if _, err := netip.ParseAddr(host); err == nil || host == "" || strings.HasSuffix(host, ".") {
 		return host

@@ -32,7 +32,7 @@ type Gate struct {
 	bytes map[string]int64 // by namespace
 }
 
-// NewGate returns a Gate. A nil permit means Permits.
+// NewGate fills in the defaults of l. A nil permit means Permits.
 func NewGate(permit func(netip.Addr) bool, l Limits) *Gate {
 	if permit == nil {
 		permit = Permits
@@ -49,9 +49,9 @@ func NewGate(permit func(netip.Addr) bool, l Limits) *Gate {
 	return &Gate{permit: permit, limits: l, bytes: map[string]int64{}}
 }
 
-// Account returns the account of an object, which has at most so many connections at the same time; name may stand for all objects of
-// the namespace. With 0 connections are not counted, and only addresses checked: whoever holds what others need, such as a turn at a
-// server that several namespaces use, must not wait for a connection, and bounds their number by these. A nil Gate has nil Accounts.
+// Account makes the account of an object, which has at most so many connections at the same time; name may stand for all objects of the
+// namespace. With 0 connections are not counted, and only addresses checked: whoever holds what others need, such as a turn at a server
+// that several namespaces use, must not wait for a connection, and bounds their number by these. A nil Gate has nil Accounts.
 func (g *Gate) Account(namespace, name string, connections int) *Account {
 	if g == nil {
 		return nil
@@ -95,7 +95,7 @@ var (
 	ErrLimit    = errors.New("that is the limit, and none has ended")
 )
 
-// IsLimit reports whether an error is that of a limit of ours, whatever ended the wait.
+// IsLimit recognizes the error of a limit of ours, whatever ended the wait.
 func IsLimit(err error) bool { return errors.Is(err, ErrOwnLimit) || errors.Is(err, ErrLimit) }
 
 // object is the key of the account among queues.
@@ -118,7 +118,7 @@ func (a *Account) enter(ctx context.Context, q *queues, what string, own, all in
 	}), nil
 }
 
-// Reserve returns an empty reservation that grows to at most so many bytes.
+// Reserve begins a reservation without memory that grows to at most so many bytes.
 func (a *Account) Reserve(most int64) *Reservation { return &Reservation{account: a, most: most} }
 
 // Reservation is the memory of one answer. It is safe for concurrent use. A nil Reservation has no limit.

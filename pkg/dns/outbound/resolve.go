@@ -17,7 +17,7 @@ type Resolver struct {
 	Permit func(netip.Addr) bool
 }
 
-// Resolve returns the permitted addresses of a host name, sorted; there may be none. The error means that it cannot be looked up.
+// Resolve looks up the permitted addresses of a host name, sorted; there may be none. The error means that it cannot be looked up.
 func (r Resolver) Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if r.Lookup == nil {
 		r.Lookup = net.DefaultResolver.LookupNetIP

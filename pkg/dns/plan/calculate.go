@@ -8,12 +8,11 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// Calculate returns the changes that turn observed into want on one server.
-//
-// want is every desired RRset but the SOA, observed everything that the server holds. An undesired RRset is deleted only if
-// owned holds for its key: the keys that we published or may have published, or every key of a zone that is pruned. Other
-// undesired RRsets are foreign and stay; a desired RRset that cannot coexist with them is a Conflict. RRsets that servers
-// maintain themselves (rrset.IsServerMaintained) are never deleted. The SOAs are compared without their serials.
+// Calculate finds the changes that turn observed into want on one server. want is every desired RRset but the SOA, observed everything
+// that the server holds. An undesired RRset is deleted only if owned holds for its key: the keys that we published or may have published,
+// or every key of a zone that is pruned. Other undesired RRsets are foreign and stay; a desired RRset that cannot coexist with them is a
+// Conflict. RRsets that servers maintain themselves (rrset.IsServerMaintained) are never deleted. The SOAs are compared without their
+// serials.
 func Calculate(want, observed Content, owned func(rrset.Key) bool, wantSOA, haveSOA rrset.SOA) Changes {
 	c := Changes{SOA: !wantSOA.SameData(haveSOA)}
 	found := 0
@@ -56,7 +55,7 @@ func (c *Changes) planLeftovers(want, observed Content, owned func(rrset.Key) bo
 	}
 }
 
-// createdNames returns the owner names of new RRsets; true where one of them is a CNAME.
+// createdNames has the owner names of new RRsets; true where one of them is a CNAME.
 func (c *Changes) createdNames() map[string]bool {
 	names := make(map[string]bool, len(c.Create))
 	for _, w := range c.Create {
@@ -65,8 +64,8 @@ func (c *Changes) createdNames() map[string]bool {
 	return names
 }
 
-// cannotCoexist reports whether a type cannot coexist with new RRsets at a name: a CNAME coexists with nothing but what
-// signs it (RFC 1034 section 3.6.2, RFC 4034 section 3).
+// cannotCoexist compares a type with new RRsets at its name: a CNAME coexists with nothing but what signs it (RFC 1034 section 3.6.2, RFC
+// 4034 section 3).
 func cannotCoexist(rrtype uint16, cname bool) bool {
 	switch rrtype {
 	case dns.TypeRRSIG, dns.TypeNSEC, dns.TypeNSEC3, dns.TypeKEY, dns.TypeSIG, dns.TypeNXT:

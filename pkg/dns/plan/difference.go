@@ -61,7 +61,7 @@ func compareName(name string, want, observed Content, owned func(rrset.Key) bool
 	return nameDifference{Calculate(w, have, owned, rrset.SOA{}, rrset.SOA{}), foreignKeys(w, have, owned)}
 }
 
-// Changes returns what Calculate would, at a cost that depends on the number of changes. The caller owns its slices.
+// Changes equals the result of Calculate, at a cost that depends on the number of changes. The caller owns its slices.
 func (d *Difference) Changes(wantSOA, haveSOA rrset.SOA) Changes {
 	all := Changes{SOA: !wantSOA.SameData(haveSOA)}
 	for _, name := range slices.SortedFunc(maps.Keys(d.changes), rrset.CompareNames) {
@@ -75,8 +75,8 @@ func (d *Difference) Changes(wantSOA, haveSOA rrset.SOA) Changes {
 	return all
 }
 
-// Foreign returns how many foreign RRsets there are, and the first 100 of them in order. What servers maintain themselves
-// (rrset.IsServerMaintained) is not among them. It is cheap as long as they do not change.
+// Foreign counts the foreign RRsets and gives the first 100 of them in order. What servers maintain themselves (rrset.IsServerMaintained)
+// is not foreign. It is cheap as long as they do not change.
 func (d *Difference) Foreign() (count int, some []rrset.Key) {
 	if d.sample == nil {
 		for _, keys := range d.foreign {
@@ -130,12 +130,12 @@ func (d *Difference) setCuts(before, keys []rrset.Key) {
 	}
 }
 
-// ForeignCuts returns the foreign delegations and DNAMEs, in order.
+// ForeignCuts lists the foreign delegations and DNAMEs, in order.
 func (d *Difference) ForeignCuts() []rrset.Key {
 	return slices.SortedFunc(maps.Keys(d.cuts), rrset.Key.Compare)
 }
 
-// foreignKeys returns the keys of have that are neither desired nor owned, sorted.
+// foreignKeys lists the keys of have that are neither desired nor owned, sorted.
 func foreignKeys(want, have nameContent, owned func(rrset.Key) bool) []rrset.Key {
 	var keys []rrset.Key
 	for _, s := range have {

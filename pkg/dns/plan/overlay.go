@@ -65,7 +65,7 @@ func (o Overlay) overlayOf(top, bottom iter.Seq[rrset.RRset]) iter.Seq[rrset.RRs
 	}
 }
 
-// showsBottom reports whether an RRset of Bottom that Top lacks is part of the overlay.
+// showsBottom decides whether an RRset of Bottom that Top lacks is part of the overlay.
 func (o Overlay) showsBottom(key rrset.Key) bool {
 	return !rrset.IsServerMaintained(key.Type) && !o.Hide(key)
 }
@@ -84,7 +84,6 @@ func (o Overlay) isBlocked(key rrset.Key) bool {
 	return false
 }
 
-// bottomLacks reports whether Top has an RRset and Bottom has not.
 func (o Overlay) bottomLacks(key rrset.Key) bool {
 	_, wanted := o.Top.Get(key)
 	_, there := o.Bottom.Get(key)

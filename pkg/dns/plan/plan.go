@@ -26,12 +26,12 @@ type Conflict struct {
 	Foreign []rrset.Key
 }
 
-// HasChanges reports whether there is anything to apply.
+// HasChanges is false if there is nothing to apply.
 func (c Changes) HasChanges() bool {
 	return c.SOA || c.Len() > 0
 }
 
-// Len returns the number of RRsets that change.
+// Len counts the RRsets that change.
 func (c Changes) Len() int { return len(c.Create) + len(c.UpdateNew) + len(c.Delete) }
 
 // Keys yields the key of every RRset that changes.

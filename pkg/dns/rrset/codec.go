@@ -21,6 +21,17 @@ type rdataCodec struct {
 	text func(rr dns.RR) (rdata string, ok bool)
 }
 
+// textOf makes the text of a codec for RRs of one Go type.
+func textOf[R dns.RR](text func(R) (string, bool)) func(dns.RR) (string, bool) {
+	return func(rr dns.RR) (string, bool) {
+		r, ok := rr.(R)
+		if !ok {
+			return "", false
+		}
+		return text(r)
+	}
+}
+
 var codecs = map[uint16]rdataCodec{
 	dns.TypeA:     aCodec,
 	dns.TypeAAAA:  aaaaCodec,
@@ -35,24 +46,19 @@ var codecs = map[uint16]rdataCodec{
 	dns.TypeSOA:   soaCodec,
 }
 
-// Parse returns the canonical form of one rdata in presentation form: what FromRR returns for the same data from the
-// network. Names in it are taken as complete, with or without the final dot, and become lower case, as does the tag of
-// a CAA record (RFC 8659 section 4.1). Types without rules of their own go through miekg/dns' parser, and unknown types
-// have the form of RFC 3597 section 5.
+// Parse brings one rdata in presentation form into its canonical form: what FromRR makes of the same data from the network. Names in it
+// are taken as complete, with or without the final dot, and become lower case, as does the tag of a CAA record (RFC 8659 section 4.1).
+// Types without rules of their own go through miekg/dns' parser, and unknown types have the form of RFC 3597 section 5.
 func Parse(key Key, rdata string) (string, error) {
-	c := codecOf(key.Type)
-	if isRaw(key.Type, rdata) {
-		c = genericCodec(key.Type)
-	}
-	s, err := c.parse(rdata)
+	s, err := codecOf(key.Type, rdata).parse(rdata)
 	if err != nil {
 		return "", fmt.Errorf("%s rdata %q: %w", dns.Type(key.Type), shorten(rdata), err)
 	}
 	return s, nil
 }
 
-// ParseRelative returns rdata in canonical form, and as it is spelled, where names without a final dot are relative to the origin, as in
-// a zone file. It is for types without rules of their own.
+// ParseRelative parses rdata in which names without a final dot are relative to the origin, as in a zone file. It is for types without
+// rules of their own; spelled keeps upper and lower case.
 func ParseRelative(rrtype uint16, rdata, origin string) (canonical, spelled string, err error) {
 	rr, err := parseGeneric(dns.RR_Header{Name: ".", Rrtype: rrtype, Class: dns.ClassINET}, rdata, origin)
 	if err != nil {
@@ -65,13 +71,13 @@ func ParseRelative(rrtype uint16, rdata, origin string) (canonical, spelled stri
 	return canonical, spelled, nil
 }
 
-// HasRules reports whether package rrset has rules of its own for the text of a type.
+// HasRules reports whether package rrset, not miekg/dns, defines the text of a type.
 func HasRules(rrtype uint16) bool {
 	_, ok := codecs[rrtype]
 	return ok
 }
 
-// isRaw reports whether rdata is in the form of RFC 3597 section 5, which every type may have. In a TXT record, \# alone is a text.
+// isRaw recognizes the form of RFC 3597 section 5, which every type may have. In a TXT record, \# alone is a text.
 func isRaw(rrtype uint16, rdata string) bool {
 	if !strings.HasPrefix(rdata, `\#`) {
 		return false
@@ -80,29 +86,25 @@ func isRaw(rrtype uint16, rdata string) bool {
 	return len(f) > 1 && f[0] == `\#` && (rrtype != dns.TypeTXT || strings.Trim(f[1], "0123456789") == "")
 }
 
-func codecOf(rrtype uint16) rdataCodec {
-	if c, ok := codecs[rrtype]; ok {
+func codecOf(rrtype uint16, rdata string) rdataCodec {
+	if c, ok := codecs[rrtype]; ok && !isRaw(rrtype, rdata) {
 		return c
 	}
 	return genericCodec(rrtype)
 }
 
-// ToRR returns a new RR of class IN that packs to exactly the given data: names keep their upper and lower case. The rdata may be in any
-// form that Parse reads.
+// ToRR makes an RR of class IN that packs to exactly the given data: names keep their upper and lower case. The rdata may be in any form
+// that Parse reads.
 func ToRR(key Key, ttl uint32, rdata string) (dns.RR, error) {
-	c := codecOf(key.Type)
-	if isRaw(key.Type, rdata) {
-		c = genericCodec(key.Type)
-	}
-	rr, err := c.build(dns.RR_Header{Name: key.Name, Rrtype: key.Type, Class: dns.ClassINET, Ttl: ttl}, rdata)
+	rr, err := codecOf(key.Type, rdata).build(dns.RR_Header{Name: key.Name, Rrtype: key.Type, Class: dns.ClassINET, Ttl: ttl}, rdata)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s rdata %q: %w", key.Name, dns.Type(key.Type), shorten(rdata), err)
 	}
 	return rr, nil
 }
 
-// FromRR returns the canonical form of an RR that was read from the network or made by ToRR. A TTL above 2^31-1 becomes
-// 2^31-1. It never fails: names that CanonicalName refuses are kept in lower case.
+// FromRR brings an RR that was read from the network or made by ToRR into canonical form. A TTL above 2^31-1 becomes 2^31-1. It never
+// fails: names that CanonicalName refuses are kept in lower case.
 func FromRR(rr dns.RR) (key Key, ttl uint32, rdata string) {
 	h := rr.Header()
 	key = Key{Name: lenientName(h.Name), Type: h.Rrtype}
@@ -121,8 +123,7 @@ func FromRR(rr dns.RR) (key Key, ttl uint32, rdata string) {
 	return key, ttl, genericText(rr)
 }
 
-// lenientName returns the canonical name, or the name in lower case where CanonicalName refuses it: what a server sent is
-// shown as it is.
+// lenientName is the canonical name, or the name in lower case where CanonicalName refuses it: what a server sent is shown as it is.
 func lenientName(name string) string {
 	if c, err := CanonicalName(name); err == nil {
 		return c

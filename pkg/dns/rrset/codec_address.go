@@ -15,14 +15,10 @@ var (
 			a, err := parseAddress(s, netip.Addr.Is4, "IPv4", "192.0.2.1")
 			return &dns.A{Hdr: h, A: a.AsSlice()}, err
 		},
-		text: func(rr dns.RR) (string, bool) {
-			a, ok := rr.(*dns.A)
-			if !ok {
-				return "", false
-			}
+		text: textOf(func(a *dns.A) (string, bool) {
 			addr, ok := netip.AddrFromSlice(a.A)
 			return addr.Unmap().String(), ok
-		},
+		}),
 	}
 	aaaaCodec = rdataCodec{
 		parse: func(s string) (string, error) { return canonicalAddress(s, netip.Addr.Is6, "IPv6", "2001:db8::1") },
@@ -30,14 +26,10 @@ var (
 			a, err := parseAddress(s, netip.Addr.Is6, "IPv6", "2001:db8::1")
 			return &dns.AAAA{Hdr: h, AAAA: a.AsSlice()}, err
 		},
-		text: func(rr dns.RR) (string, bool) {
-			a, ok := rr.(*dns.AAAA)
-			if !ok {
-				return "", false
-			}
+		text: textOf(func(a *dns.AAAA) (string, bool) {
 			addr, ok := netip.AddrFromSlice(a.AAAA)
 			return addr.String(), ok
-		},
+		}),
 	}
 )
 

@@ -27,13 +27,7 @@ var soaCodec = rdataCodec{
 		rr.Hdr = h
 		return rr, nil
 	},
-	text: func(rr dns.RR) (string, bool) {
-		r, ok := rr.(*dns.SOA)
-		if !ok {
-			return "", false
-		}
-		return FromSOA(r).Rdata(), true
-	},
+	text: textOf(func(r *dns.SOA) (string, bool) { return FromSOA(r).Rdata(), true }),
 }
 
 // ParseSOA reads SOA rdata in presentation form. The TTL is not part of it and stays 0.
@@ -100,8 +94,8 @@ func parseGeneric(h dns.RR_Header, rdata, origin string) (dns.RR, error) {
 	return rr, err
 }
 
-// genericText returns rdata as miekg/dns prints it. miekg/dns adds the elements of a list to the text one by one, which takes
-// seconds for a record of 64 KiB: genericText prints the record without its list, and then the list.
+// genericText prints rdata as miekg/dns does. miekg/dns adds the elements of a list to the text one by one, which takes seconds for a
+// record of 64 KiB: here the record is printed without its list, and then the list.
 func genericText(rr dns.RR) string {
 	if hasFoldedNames(rr) {
 		rr = dns.Copy(rr)

@@ -9,53 +9,30 @@ import (
 )
 
 // nameCodec is for types whose rdata is a single name.
-func nameCodec(build func(h dns.RR_Header, name string) dns.RR, get func(dns.RR) (string, bool)) rdataCodec {
+func nameCodec[R dns.RR](build func(h dns.RR_Header, name string) dns.RR, get func(R) string) rdataCodec {
 	return rdataCodec{
 		parse: CanonicalName,
 		build: func(h dns.RR_Header, s string) (dns.RR, error) {
 			name, err := SpelledName(s)
 			return build(h, name), err
 		},
-		text: func(rr dns.RR) (string, bool) {
-			name, ok := get(rr)
-			return lenientName(name), ok
-		},
+		text: textOf(func(r R) (string, bool) { return lenientName(get(r)), true }),
 	}
 }
 
 var (
 	nsCodec = nameCodec(
 		func(h dns.RR_Header, s string) dns.RR { return &dns.NS{Hdr: h, Ns: s} },
-		func(rr dns.RR) (string, bool) {
-			if r, ok := rr.(*dns.NS); ok {
-				return r.Ns, true
-			}
-			return "", false
-		})
+		func(r *dns.NS) string { return r.Ns })
 	cnameCodec = nameCodec(
 		func(h dns.RR_Header, s string) dns.RR { return &dns.CNAME{Hdr: h, Target: s} },
-		func(rr dns.RR) (string, bool) {
-			if r, ok := rr.(*dns.CNAME); ok {
-				return r.Target, true
-			}
-			return "", false
-		})
+		func(r *dns.CNAME) string { return r.Target })
 	ptrCodec = nameCodec(
 		func(h dns.RR_Header, s string) dns.RR { return &dns.PTR{Hdr: h, Ptr: s} },
-		func(rr dns.RR) (string, bool) {
-			if r, ok := rr.(*dns.PTR); ok {
-				return r.Ptr, true
-			}
-			return "", false
-		})
+		func(r *dns.PTR) string { return r.Ptr })
 	dnameCodec = nameCodec(
 		func(h dns.RR_Header, s string) dns.RR { return &dns.DNAME{Hdr: h, Target: s} },
-		func(rr dns.RR) (string, bool) {
-			if r, ok := rr.(*dns.DNAME); ok {
-				return r.Target, true
-			}
-			return "", false
-		})
+		func(r *dns.DNAME) string { return r.Target })
 )
 
 // numberedRdata holds 16-bit numbers followed by a name, as in MX and SRV records.
@@ -109,13 +86,9 @@ var (
 			}
 			return &dns.MX{Hdr: h, Preference: n.numbers[0], Mx: n.name}, nil
 		},
-		text: func(rr dns.RR) (string, bool) {
-			r, ok := rr.(*dns.MX)
-			if !ok {
-				return "", false
-			}
+		text: textOf(func(r *dns.MX) (string, bool) {
 			return formatNumbered(lenientName(r.Mx), r.Preference), true
-		},
+		}),
 	}
 	srvCodec = rdataCodec{
 		parse: func(s string) (string, error) {
@@ -129,12 +102,8 @@ var (
 			}
 			return &dns.SRV{Hdr: h, Priority: n.numbers[0], Weight: n.numbers[1], Port: n.numbers[2], Target: n.name}, nil
 		},
-		text: func(rr dns.RR) (string, bool) {
-			r, ok := rr.(*dns.SRV)
-			if !ok {
-				return "", false
-			}
+		text: textOf(func(r *dns.SRV) (string, bool) {
 			return formatNumbered(lenientName(r.Target), r.Priority, r.Weight, r.Port), true
-		},
+		}),
 	}
 )

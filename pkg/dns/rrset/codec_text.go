@@ -33,11 +33,7 @@ var txtCodec = rdataCodec{
 		}
 		return rr, nil
 	},
-	text: func(rr dns.RR) (string, bool) {
-		r, ok := rr.(*dns.TXT)
-		if !ok {
-			return "", false
-		}
+	text: textOf(func(r *dns.TXT) (string, bool) {
 		if len(r.Txt) == 1 && isVerbatim(r.Txt[0]) {
 			return `"` + r.Txt[0] + `"`, true
 		}
@@ -50,7 +46,7 @@ var txtCodec = rdataCodec{
 		}
 		s, err := TXT(raw...)
 		return s, err == nil
-	},
+	}),
 }
 
 func parseTXT(rdata string) ([]string, error) {
@@ -83,7 +79,7 @@ func (c caaRdata) String() string {
 	return string(appendQuoted(out, c.value))
 }
 
-// CAA returns canonical CAA rdata (RFC 8659 section 4.1). The value holds raw bytes, not escaped in any way.
+// CAA makes canonical CAA rdata (RFC 8659 section 4.1). The value holds raw bytes, not escaped in any way.
 func CAA(flags uint8, tag, value string) (string, error) {
 	c := caaRdata{flags, strings.ToLower(tag), value}
 	if err := c.check(); err != nil {
@@ -141,11 +137,7 @@ var caaCodec = rdataCodec{
 		}
 		return &dns.CAA{Hdr: h, Flag: c.flags, Tag: c.tag, Value: c.value}, nil
 	},
-	text: func(rr dns.RR) (string, bool) {
-		r, ok := rr.(*dns.CAA)
-		if !ok {
-			return "", false
-		}
+	text: textOf(func(r *dns.CAA) (string, bool) {
 		return caaRdata{r.Flag, strings.ToLower(decodeEscaped(r.Tag)), r.Value}.String(), true
-	},
+	}),
 }

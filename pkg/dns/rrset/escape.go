@@ -39,8 +39,8 @@ func shorten(s string) string {
 	return s
 }
 
-// decodeEscaped returns the raw bytes of a string whose special characters are escaped; a stray "\" at the end is
-// dropped, as miekg/dns does when it packs.
+// decodeEscaped decodes a string whose special characters are escaped to raw bytes; a stray "\" at the end is dropped, as miekg/dns does
+// when it packs.
 func decodeEscaped(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s

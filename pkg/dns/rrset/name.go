@@ -22,18 +22,15 @@ var plain = func() (t [256]bool) {
 	return t
 }()
 
-// CanonicalName returns a complete name in the one form that this project compares and stores: absolute with the final
-// dot, lower case (RFC 4343), escapes as BIND prints them. A missing final dot is added: the name is never taken as
-// relative to anything. Labels of 1 to 63 bytes, 255 bytes in all. Characters that DNS allows but that nobody means in
-// a name, such as spaces, must be written as escapes; a name with characters outside ASCII is refused, and the error has
-// its xn-- form (RFC 5891).
-//
-// The first label of a service instance name, such as "Büro 2._ipp._tcp.example.com", is text for people: UTF-8 that stands for its
-// own bytes, blanks included (RFC 6763 section 4.1).
+// CanonicalName brings a complete name into the one form that this project compares and stores: absolute with the final dot, lower case
+// (RFC 4343), escapes as BIND prints them. A missing final dot is added: the name is never taken as relative to anything. Labels of 1 to
+// 63 bytes, 255 bytes in all. Characters that DNS allows but that nobody means in a name, such as spaces, must be written as escapes; a
+// name with characters outside ASCII is an error, which has its xn-- form (RFC 5891). The first label of a service instance name, such as
+// "Büro 2._ipp._tcp.example.com", is text for people: UTF-8 that stands for its own bytes, blanks included (RFC 6763 section 4.1).
 func CanonicalName(name string) (string, error) { return formatName(name, lowerCase) }
 
-// SpelledName returns a complete name as CanonicalName does, but in upper and lower case as it is written: what a server is sent, so that
-// people see it so (RFC 4343 section 4.1).
+// SpelledName does what CanonicalName does, but keeps upper and lower case: servers are sent the name as its author spells it (RFC 4343
+// section 4.1).
 func SpelledName(name string) (string, error) {
 	return formatName(name, func(c byte) byte { return c })
 }
@@ -59,7 +56,7 @@ func formatName(name string, spell func(byte) byte) (string, error) {
 	return string(out), nil
 }
 
-// isCanonical reports whether a name needs no change and has no escapes, as nearly all do. It does not allocate.
+// isCanonical recognizes a name that needs no change and has no escapes, as nearly all do. It does not allocate.
 func isCanonical(name string) bool {
 	if len(name) > maxName-1 || name == "" || name[len(name)-1] != '.' {
 		return false
@@ -149,7 +146,7 @@ func escapeInstance(name string) string {
 
 func needsEscape(c rune) bool { return c == ' ' || c >= 0x80 }
 
-// firstDot returns the place of the first dot that is not escaped, or the length of the name.
+// firstDot is the index of the first dot that is not escaped, or the length of the name.
 func firstDot(name string) int {
 	for i := 0; i < len(name); i++ {
 		switch name[i] {
@@ -162,7 +159,7 @@ func firstDot(name string) int {
 	return len(name)
 }
 
-// isServiceType reports whether the rest of a name begins with a service and a protocol, as ._ipp._tcp (RFC 6763 section 7).
+// isServiceType is true for names that go on with a service and a protocol, as ._ipp._tcp (RFC 6763 section 7).
 func isServiceType(rest string) bool {
 	labels := strings.SplitN(strings.ToLower(rest), ".", 4)
 	return len(labels) >= 3 && strings.HasPrefix(labels[1], "_") && (labels[2] == "_tcp" || labels[2] == "_udp")

@@ -57,7 +57,7 @@ func compareEscaped(a, b string) int {
 	return len(x) - len(y)
 }
 
-// IsSubdomain reports whether a canonical name equals ancestor or is below it.
+// IsSubdomain is true for a canonical name that equals ancestor or is below it.
 func IsSubdomain(name, ancestor string) bool {
 	if ancestor == "." || name == ancestor {
 		return true
@@ -73,7 +73,7 @@ func IsSubdomain(name, ancestor string) bool {
 	return escapes%2 == 0
 }
 
-// ParentName returns the canonical name without its first label, and "" for the root.
+// ParentName drops the first label of a canonical name; "" for the root.
 func ParentName(name string) string {
 	for i := 0; i < len(name); i++ {
 		switch {

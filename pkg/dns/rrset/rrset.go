@@ -42,7 +42,7 @@ type Spelling struct {
 	Rdata map[string]string
 }
 
-// NewSpelling returns the spelling of an owner name and of rdata, nil if they are as in canonical form.
+// NewSpelling is nil if an owner name and its rdata are spelled as in canonical form.
 func NewSpelling(key Key, name string, rdata map[string]string) *Spelling {
 	if name == key.Name && len(rdata) == 0 {
 		return nil
@@ -50,7 +50,7 @@ func NewSpelling(key Key, name string, rdata map[string]string) *Spelling {
 	return &Spelling{name, rdata}
 }
 
-// Equal reports whether both spell the same.
+// Equal compares two spellings, either of which may be nil.
 func (s *Spelling) Equal(o *Spelling) bool {
 	if s == nil || o == nil {
 		return s == o
@@ -58,7 +58,7 @@ func (s *Spelling) Equal(o *Spelling) bool {
 	return s.Name == o.Name && maps.Equal(s.Rdata, o.Rdata)
 }
 
-// SpelledName returns the owner name as it is spelled.
+// SpelledName is the owner name in upper and lower case as declared.
 func (s RRset) SpelledName() string {
 	if s.Spelling == nil {
 		return s.Name
@@ -66,7 +66,7 @@ func (s RRset) SpelledName() string {
 	return s.Spelling.Name
 }
 
-// SpelledRdata returns canonical rdata as it is spelled.
+// SpelledRdata turns canonical rdata into its declared spelling.
 func (s RRset) SpelledRdata(rdata string) string {
 	if s.Spelling != nil {
 		if spelled, ok := s.Spelling.Rdata[rdata]; ok {
@@ -76,12 +76,12 @@ func (s RRset) SpelledRdata(rdata string) string {
 	return rdata
 }
 
-// ToRR returns one of the RRset's rdata as an RR, spelled as the RRset says.
+// ToRR makes an RR of one of the RRset's rdata, spelled as declared.
 func (s RRset) ToRR(rdata string) (dns.RR, error) {
 	return ToRR(Key{s.SpelledName(), s.Type}, s.TTL, s.SpelledRdata(rdata))
 }
 
-// Equal reports whether both have the same name, type, TTL and data, however names are spelled.
+// Equal compares name, type, TTL and data, however names are spelled.
 func (s RRset) Equal(o RRset) bool {
 	return s.Key == o.Key && s.TTL == o.TTL && slices.Equal(s.Rdata, o.Rdata)
 }
@@ -101,10 +101,10 @@ func (k Key) Compare(o Key) int {
 	return cmp.Or(CompareNames(k.Name, o.Name), cmp.Compare(k.Type, o.Type))
 }
 
-// String returns the key as people write it: "www.example.com. A".
+// String has the form that people write: "www.example.com. A".
 func (k Key) String() string { return k.Name + " " + TypeName(k.Type) }
 
-// String returns one line for people: "www.example.com. 300 A 192.0.2.1, 192.0.2.2".
+// String is one line for people: "www.example.com. 300 A 192.0.2.1, 192.0.2.2".
 func (s RRset) String() string {
 	return fmt.Sprintf("%s %d %s %s", s.Name, s.TTL, dns.Type(s.Type), strings.Join(s.Rdata, ", "))
 }

@@ -10,8 +10,8 @@ import (
 // typeSigning is BIND's private type for the state of signing (its manual, "sig-signing-type").
 const typeSigning = 65534
 
-// IsServerMaintained reports whether servers maintain RRsets of a type themselves: the SOA, and what signing adds to a zone. These
-// are neither declared nor foreign data, and they may differ from server to server.
+// IsServerMaintained is true for types whose RRsets servers maintain themselves: the SOA, and what signing adds to a zone. These are
+// neither declared nor foreign data, and they may differ from server to server.
 func IsServerMaintained(rrtype uint16) bool {
 	switch rrtype {
 	case dns.TypeSOA, dns.TypeRRSIG, dns.TypeNSEC, dns.TypeNSEC3, dns.TypeNSEC3PARAM, dns.TypeDNSKEY, dns.TypeCDS,
@@ -21,7 +21,7 @@ func IsServerMaintained(rrtype uint16) bool {
 	return false
 }
 
-// CheckDeclarable returns why data of a type cannot be declared: servers maintain it, or no zone holds it.
+// CheckDeclarable refuses types whose data cannot be declared: servers maintain it, or no zone holds it.
 func CheckDeclarable(rrtype uint16) error {
 	switch {
 	case rrtype == dns.TypeSOA:

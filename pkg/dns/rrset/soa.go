@@ -19,13 +19,13 @@ type SOA struct {
 	TTL uint32
 }
 
-// SameData reports whether both differ in nothing but the serial.
+// SameData compares all but the serial.
 func (s SOA) SameData(o SOA) bool {
 	s.Serial = o.Serial
 	return s == o
 }
 
-// Rdata returns the canonical presentation form, without the TTL.
+// Rdata is the canonical presentation form, without the TTL.
 func (s SOA) Rdata() string {
 	out := make([]byte, 0, len(s.MName)+len(s.RName)+48)
 	out = append(append(out, s.MName...), ' ')
@@ -45,7 +45,7 @@ func FromSOA(rr *dns.SOA) SOA {
 	}
 }
 
-// ToSOA returns the SOA record of a zone.
+// ToSOA makes the SOA record of a zone.
 func ToSOA(zone string, s SOA) *dns.SOA {
 	return &dns.SOA{
 		Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: s.TTL},

@@ -12,9 +12,9 @@ const (
 	maxRdata  = 65535
 )
 
-// TXT returns the canonical rdata of a TXT record with the given strings, which are raw bytes and not escaped in
-// any way. A string of more than 255 bytes is split after every 255th. Another split of the same text is different rdata:
-// resolvers join the strings, servers keep them apart.
+// TXT makes canonical rdata of a TXT record with the given strings, which are raw bytes and not escaped in any way. A string of more than
+// 255 bytes is split after every 255th. Another split of the same text is different rdata: resolvers join the strings, servers keep them
+// apart.
 func TXT(strs ...string) (string, error) {
 	if len(strs) == 0 {
 		return "", errors.New("a TXT record needs at least one string, which may be empty")
@@ -54,7 +54,7 @@ func appendQuoted(out []byte, raw string) []byte {
 	return append(out, '"')
 }
 
-// isVerbatim reports whether a string needs no escapes in quotes.
+// isVerbatim is true for a string that needs no escapes in quotes.
 func isVerbatim(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

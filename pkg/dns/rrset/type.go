@@ -21,7 +21,7 @@ var furtherNames = func() map[string]uint16 {
 	return names
 }()
 
-// TypeName returns the mnemonic of an RR type as the IANA registry has it, or the form TYPE65280 (RFC 3597 section 5).
+// TypeName is the mnemonic of an RR type in the IANA registry, or the form TYPE65280 (RFC 3597 section 5).
 func TypeName(rrtype uint16) string {
 	if name, ok := furtherTypes[rrtype]; ok {
 		return name

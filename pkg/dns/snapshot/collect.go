@@ -11,8 +11,8 @@ type Entry[K comparable, V any] struct {
 	Value V
 }
 
-// Collect returns a map of many entries, in a fraction of the time of putting them one by one. Of several entries with
-// the same key the last counts. The map can be edited like one from New.
+// Collect makes a map of many entries, in a fraction of the time of putting them one by one. Of several entries with the same key the
+// last counts. The map can be edited like one from New.
 func Collect[K comparable, V any](hash func(K) uint64, entries []Entry[K, V]) Map[K, V] {
 	m := New[K, V](hash)
 	if len(entries) == 0 {
@@ -44,7 +44,7 @@ type entryPlace struct {
 	index int
 }
 
-// groupByShard returns the places of entries by the shards of m.
+// groupByShard sorts the places of entries by the shards of m.
 func (m Map[K, V]) groupByShard(entries []Entry[K, V]) [][]entryPlace {
 	all, ends := make([]entryPlace, len(entries)), make([]int, len(m.shards))
 	for i := range entries {

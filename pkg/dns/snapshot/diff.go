@@ -19,7 +19,7 @@ func Diff[K comparable, V any](a, b Map[K, V], same func(V, V) bool) iter.Seq[K]
 	}
 }
 
-// part returns the entries of what would be a shard if there were so many, at least as many as there are.
+// part cuts out what would be a shard if there were so many, at least as many as there are.
 func (m Map[K, V]) part(i, parts int) []hashedEntry[K, V] {
 	switch len(m.shards) {
 	case 0:
@@ -59,7 +59,7 @@ func yieldDifferences[K comparable, V any](s, t []hashedEntry[K, V], same func(V
 	return true
 }
 
-// countFirst returns how many entries at the beginning have a hash.
+// countFirst counts the entries at the beginning that have a hash.
 func countFirst[K comparable, V any](shard []hashedEntry[K, V], hash uint64) (n int) {
 	for n < len(shard) && shard[n].hash == hash {
 		n++
@@ -81,8 +81,8 @@ func sameMemory[K comparable, V any](s, t []hashedEntry[K, V]) bool {
 	return len(s) == len(t) && (len(s) == 0 || &s[0] == &t[0])
 }
 
-// Share returns m with every shard replaced by like's where both hold the same. Maps that were made separately and have
-// much in common then take the memory of one, and Diff between them and their successors is cheap.
+// Share replaces every shard of m by like's where both hold the same. Maps that were made separately and have much in common then take
+// the memory of one, and Diff between them and their successors is cheap.
 func Share[K comparable, V any](m, like Map[K, V], same func(V, V) bool) Map[K, V] {
 	if like.count == 0 {
 		return m
@@ -110,7 +110,7 @@ func Share[K comparable, V any](m, like Map[K, V], same func(V, V) bool) Map[K, 
 	return m
 }
 
-// hasShardsFor reports whether the number of shards of m suits so many entries.
+// hasShardsFor decides whether the number of shards of m suits so many entries.
 func (m Map[K, V]) hasShardsFor(entries int) bool {
 	want := shardCount(entries)
 	return want <= 2*len(m.shards) && len(m.shards) <= 4*want

@@ -15,13 +15,13 @@ type Edit[K comparable, V any] struct {
 // Edit starts a new version of m, which itself does not change. m must come from New, directly or by edits.
 func (m Map[K, V]) Edit() *Edit[K, V] { return &Edit[K, V]{m: m} }
 
-// Get returns the value of a key as edited so far.
+// Get finds the value of a key as edited so far.
 func (e *Edit[K, V]) Get(key K) (V, bool) { return e.m.Get(key) }
 
 // Near is Map.Near of what was edited so far. The edit must not continue before the iteration has ended.
 func (e *Edit[K, V]) Near(key K) iter.Seq2[K, V] { return e.m.Near(key) }
 
-// Len returns the number of entries so far.
+// Len counts the entries so far.
 func (e *Edit[K, V]) Len() int { return e.m.count }
 
 // Put sets the value of a key.
@@ -58,7 +58,7 @@ func (e *Edit[K, V]) Grow(n int) {
 	}
 }
 
-// Map returns the edited map. If the edit continues, it does so on a copy.
+// Map is the edited map. If the edit continues, it does so on a copy.
 func (e *Edit[K, V]) Map() Map[K, V] {
 	if want := shardCount(e.m.count); 16*want < len(e.m.shards) {
 		e.m, e.owned = e.m.resharded(want), nil
@@ -72,7 +72,7 @@ func (e *Edit[K, V]) Map() Map[K, V] {
 	return e.m
 }
 
-// writableShard returns the shard of a hash for writing.
+// writableShard copies the shard of a hash unless this edit already owns it.
 func (e *Edit[K, V]) writableShard(hash uint64) *[]hashedEntry[K, V] {
 	if e.owned == nil {
 		e.m.shards = slices.Clone(e.m.shards)
@@ -87,10 +87,9 @@ func (e *Edit[K, V]) writableShard(hash uint64) *[]hashedEntry[K, V] {
 	return s
 }
 
-// roomyCapacity returns a capacity with room for a few more entries, so that a small edit copies a shard once.
+// roomyCapacity leaves room for a few more entries, so that a small edit copies a shard once.
 func roomyCapacity(entries int) int { return entries + entries/16 + 1 }
 
-// resharded returns m with another number of shards.
 func (m Map[K, V]) resharded(shards int) Map[K, V] {
 	sizes := make([]int, shards)
 	for _, shard := range m.shards {

@@ -42,22 +42,22 @@ const (
 	maxShards = 4096
 )
 
-// shardCount returns how many shards suit a number of entries: a power of two.
+// shardCount chooses a power of two as the number of shards.
 func shardCount(entries int) int {
 	n := max(1, entries/shardSize)
 	return min(maxShards, 1<<bits.Len(uint(n-1)))
 }
 
-// New returns an empty Map. hash must spread keys over all 64 bits, as String does. Keys may share a hash on purpose:
-// Near then yields them together.
+// New returns an empty Map. hash must spread keys over all 64 bits, as String does. Keys may share a hash on purpose: Near then yields
+// them together.
 func New[K comparable, V any](hash func(K) uint64) Map[K, V] { return Map[K, V]{hash: hash} }
 
 var seed = maphash.MakeSeed()
 
-// String returns the hash of a string, which is stable within the process.
+// String hashes a string; the result is stable within the process.
 func String(s string) uint64 { return maphash.String(seed, s) }
 
-// Get returns the value of a key. What the value refers to must not be changed.
+// Get finds the value of a key. What the value refers to must not be changed.
 func (m Map[K, V]) Get(key K) (value V, ok bool) {
 	if m.count == 0 {
 		return value, false
@@ -70,7 +70,7 @@ func (m Map[K, V]) Get(key K) (value V, ok bool) {
 	return value, false
 }
 
-// Len returns the number of entries.
+// Len counts entries.
 func (m Map[K, V]) Len() int { return m.count }
 
 // All yields every entry, in no particular order.
@@ -103,14 +103,13 @@ func (m Map[K, V]) Near(key K) iter.Seq2[K, V] {
 	}
 }
 
-// shardIndex returns the index of the shard of a hash.
 func (m Map[K, V]) shardIndex(hash uint64) int { return shardOf(hash, len(m.shards)) }
 
 func shardOf(hash uint64, shards int) int {
 	return int(hash >> (65 - bits.Len(uint(shards)))) //nolint:gosec // below maxShards
 }
 
-// firstWithHash returns the index of the first entry of a hash, or where it would be.
+// firstWithHash is the index of the first entry of a hash, or where it would be.
 func firstWithHash[K comparable, V any](shard []hashedEntry[K, V], hash uint64) int {
 	lo, hi := 0, len(shard)
 	for lo < hi {
@@ -123,7 +122,7 @@ func firstWithHash[K comparable, V any](shard []hashedEntry[K, V], hash uint64) 
 	return lo
 }
 
-// findKey returns the index of a key, or where it would be.
+// findKey is the index of a key, or where it would be.
 func findKey[K comparable, V any](shard []hashedEntry[K, V], hash uint64, key K) (int, bool) {
 	i := firstWithHash(shard, hash)
 	for ; i < len(shard) && shard[i].hash == hash; i++ {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// isAlive reports, without waiting, whether the peer has neither closed the connection nor sent anything unsolicited.
+// isAlive finds out, without waiting, whether the peer has neither closed the connection nor sent anything unsolicited.
 func isAlive(nc net.Conn) bool {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {

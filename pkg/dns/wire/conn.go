@@ -123,7 +123,7 @@ func (c *Conn) exchange(ctx context.Context, req *request) (*dns.Msg, error) {
 	return reply, err
 }
 
-// sendAndReceive returns a nil message if the connection cannot be used any more.
+// sendAndReceive yields a nil message if the connection cannot be used any more.
 func (c *Conn) sendAndReceive(ctx context.Context, req *request) (*dns.Msg, error) {
 	if err := c.ensureConnected(ctx); err != nil {
 		return nil, err

@@ -21,8 +21,8 @@ var ErrReply = errors.New("the reply does not match the request")
 // ErrUnsendable means that a request could not be built or signed. Nothing was sent.
 var ErrUnsendable = errors.New("the message cannot be sent")
 
-// IsLocal reports whether a request failed on our side: it could not be built, whoever it is for has no more connections, or the process
-// has no socket or memory left for it. Such an error says nothing about the server.
+// IsLocal is true for requests that failed on our side: they could not be built, their account has no more connections, or the process
+// has no socket or memory left. The error says nothing about the server.
 func IsLocal(err error) bool {
 	return errors.Is(err, ErrUnsendable) || outbound.IsLimit(err) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
 		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
@@ -44,6 +44,7 @@ type Error struct {
 	Err error
 }
 
+// Error has the form "update of zone at server: detail".
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Op)
@@ -54,10 +55,10 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the cause.
+// Unwrap gives errors.Is and errors.As the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Detail returns what went wrong, without the operation and the server.
+// Detail says what went wrong, without the operation and the server.
 func (e *Error) Detail() string {
 	switch e.TSIGError {
 	case 0:
@@ -84,14 +85,14 @@ func (e *Error) Detail() string {
 }
 
 // RefusesKey reports whether the server refused the key or its signature (RFC 8945 section 5.2): with a TSIG error or, as PowerDNS does,
-// with a NOTAUTH that has no TSIG record, which may also be about the time. That a server says of a zone that it does not have is signed.
+// with a NOTAUTH that has no TSIG record, which may also be about the time. A server that does not have a zone says so in a signed reply.
 func (e *Error) RefusesKey() bool {
 	return e.TSIGError != 0 && e.TSIGError != dns.RcodeBadTime || e.Rcode == dns.RcodeNotAuth && errors.Is(e.Err, ErrUnsigned)
 }
 
-// Transient reports whether the same request may succeed later without a change of specification or Secret: after a
-// time-out, a failed connection, SERVFAIL, with a zone that is not loaded (yet), or with a clock that is off. A refusal by
-// policy, an unknown key, a wrong secret, a transfer beyond a limit and a request that cannot be built are terminal.
+// Transient reports whether the same request may succeed later without a change of specification or Secret: after a time-out, a failed
+// connection, SERVFAIL, with a zone that is not loaded (yet), or with a clock that is off. A refusal by policy, an unknown key, a wrong
+// secret, a transfer beyond a limit and a request that cannot be built are terminal.
 func (e *Error) Transient() bool {
 	if e.TSIGError != 0 || e.RefusesKey() {
 		return e.TSIGError == dns.RcodeBadTime
@@ -105,7 +106,7 @@ func (e *Error) Transient() bool {
 	return false
 }
 
-// Reason returns the failure as one CamelCase word for a condition's reason.
+// Reason is the failure as one CamelCase word for a condition's reason.
 func (e *Error) Reason() string {
 	switch e.TSIGError {
 	case 0:
@@ -154,7 +155,7 @@ var rcodeReasons = map[int]string{
 	dns.RcodeNotZone:        "NotZone",
 }
 
-// RcodeName returns the name of a response code, such as NXDOMAIN.
+// RcodeName is the mnemonic of a response code, such as NXDOMAIN, or the form RCODE17.
 func RcodeName(rcode int) string {
 	if s, ok := dns.RcodeToString[rcode]; ok {
 		return s
@@ -177,7 +178,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &ne) && ne.Timeout()
 }
 
-// describeCause returns why there was no usable reply.
+// describeCause says why there was no usable reply.
 func describeCause(err error) string {
 	switch {
 	case err == nil:

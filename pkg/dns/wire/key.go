@@ -20,7 +20,7 @@ type Key struct {
 	Secret string `json:"-"`
 }
 
-// String returns name and algorithm, never the secret.
+// String has name and algorithm, never the secret.
 func (k Key) String() string { return fmt.Sprintf("%s (%s)", k.Name, k.Algorithm) }
 
 // GoString keeps the secret out of %#v.
@@ -29,7 +29,7 @@ func (k Key) GoString() string { return "wire.Key{" + k.String() + "}" }
 // LogValue keeps the secret out of structured logs.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// Validate returns everything that is wrong with the key, without its secret.
+// Validate joins everything that is wrong with the key, without its secret.
 func (k Key) Validate() error {
 	var problems []error
 	if _, ok := dns.IsDomainName(k.Name); !ok || !dns.IsFqdn(k.Name) || k.Name != dns.CanonicalName(k.Name) {

@@ -55,8 +55,8 @@ func WithReplySize(bytes int) Option {
 // WithExpire adds the EDNS EXPIRE option to a query for an SOA; see Expire.
 func WithExpire() Option { return func(a *queryOptions) { a.expire = true } }
 
-// Expire returns how long the server that sent an SOA will go on to serve the zone if it reaches no primary (EDNS
-// EXPIRE, RFC 7314); 0 if the reply does not say. A primary sends the SOA's expire value.
+// Expire is how long the server that sent an SOA will go on to serve the zone if it reaches no primary (EDNS EXPIRE, RFC 7314); 0 if the
+// reply does not say. A primary sends the SOA's expire value.
 func Expire(m *dns.Msg) time.Duration {
 	opt := m.IsEdns0()
 	if opt == nil {
@@ -181,7 +181,7 @@ func exchangeTCP(nc net.Conn, req *request, maxSize int) (*dns.Msg, error) {
 	return req.parseReply(raw)
 }
 
-// wrapError returns an *Error with the request's operation, server and zone.
+// wrapError makes an *Error with the request's operation, server and zone.
 func wrapError(err error, op string, server netip.AddrPort, zone string) *Error {
 	var e *Error
 	if !errors.As(err, &e) {

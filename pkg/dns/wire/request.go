@@ -52,8 +52,8 @@ func newRequest(m *dns.Msg, key *Key) (*request, error) {
 	return r, err
 }
 
-// parseReply returns one raw message as the reply to r. The error is ErrReply if it is no reply to r at all (over UDP: keep
-// listening), else an *Error without operation, server and zone.
+// parseReply checks one raw message. The error is ErrReply if it is no reply to r at all (over UDP: keep listening), else an *Error
+// without operation, server and zone.
 func (r *request) parseReply(raw []byte) (*dns.Msg, error) {
 	m := new(dns.Msg)
 	if err := m.Unpack(raw); err != nil {
@@ -77,7 +77,7 @@ func (r *request) parseTransferReply(raw []byte) (transferMessage, error) {
 	return m, r.verify(raw, m.Msg)
 }
 
-// isAnsweredBy reports whether a message is a reply to r, by its header and question.
+// isAnsweredBy compares the header and the question of a message with those of r.
 func (r *request) isAnsweredBy(m *dns.Msg) bool {
 	return m.Id == r.id && m.Response && m.Opcode == r.opcode && r.matchesQuestion(m)
 }
@@ -96,7 +96,7 @@ func (r *request) verify(raw []byte, m *dns.Msg) error {
 	return nil
 }
 
-// hasAllRecords reports whether the message has as many records as its header says; the parser accepts fewer.
+// hasAllRecords compares the message with the counts in its header; the parser accepts fewer records.
 func hasAllRecords(raw []byte, m *dns.Msg) bool {
 	for i, n := range []int{len(m.Question), len(m.Answer), len(m.Ns), len(m.Extra)} {
 		if int(binary.BigEndian.Uint16(raw[4+2*i:])) != n {
@@ -106,8 +106,7 @@ func hasAllRecords(raw []byte, m *dns.Msg) bool {
 	return true
 }
 
-// matchesQuestion reports whether the question sections are equal. Error replies, updates and later messages of a transfer
-// may have none.
+// matchesQuestion compares the question sections. Error replies, updates and later messages of a transfer may have none.
 func (r *request) matchesQuestion(m *dns.Msg) bool {
 	if len(m.Question) == 0 {
 		return m.Rcode != dns.RcodeSuccess || r.opcode != dns.OpcodeQuery || r.isTransfer()
@@ -136,7 +135,7 @@ func bindToContext(ctx context.Context, nc net.Conn) (release func()) {
 	}
 }
 
-// contextCause returns the context's error, if any, instead of the socket time-out that it caused.
+// contextCause prefers the context's error, if any, to the socket time-out that it caused.
 func contextCause(ctx context.Context, err error) error {
 	if ctxErr := context.Cause(ctx); ctxErr != nil {
 		return ctxErr

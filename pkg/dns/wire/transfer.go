@@ -125,7 +125,7 @@ func readTransferMessage(ctx context.Context, nc net.Conn, req *request, a *tran
 	return a.addMessage(reply.Rcode, reply.answers, reply.records())
 }
 
-// TryTCP reports by its error why a server accepts no connection over TCP.
+// TryTCP connects and closes; the error is why a server accepts no connection over TCP.
 func TryTCP(ctx context.Context, server netip.AddrPort) error {
 	nc, err := dial(ctx, "tcp", server)
 	if err == nil {

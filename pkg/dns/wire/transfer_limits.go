@@ -109,7 +109,7 @@ func (u *usage) add(text int) error {
 	return nil
 }
 
-// isZoneData reports whether records of a type may be in a zone: not meta types and query types (RFC 6895 section 3.1).
+// isZoneData is false for types that no zone holds: meta types and query types (RFC 6895 section 3.1).
 func isZoneData(rrtype uint16) bool {
 	return rrtype != dns.TypeNone && rrtype != dns.TypeOPT && (rrtype < dns.TypeNXNAME || rrtype > dns.TypeANY)
 }

@@ -123,5 +123,5 @@ func layoutOf(raw []byte) (l layout, err error) {
 	return l, nil
 }
 
-// countAt returns the 16-bit number at an offset.
+// countAt reads the 16-bit number at an offset.
 func countAt(raw []byte, off int) int { return int(binary.BigEndian.Uint16(raw[off:])) }

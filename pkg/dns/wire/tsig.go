@@ -101,10 +101,10 @@ func (v *replyVerifier) verifyReply(raw []byte, m *dns.Msg, now time.Time) error
 	return nil
 }
 
-// lastWasSigned reports whether the last message was signed, as the last one of a transfer must be.
+// lastWasSigned must be true at the end of a transfer: its last message is signed.
 func (v *replyVerifier) lastWasSigned() bool { return v.later && v.count == 0 }
 
-// computeMAC returns the MAC that the message must have (RFC 8945 sections 4.3 and 5.3.1).
+// computeMAC is the MAC that the message must have (RFC 8945 sections 4.3 and 5.3.1).
 func (v *replyVerifier) computeMAC(raw []byte, tsig *dns.TSIG) ([]byte, error) {
 	end, err := tsigOffset(raw)
 	if err != nil {
@@ -170,7 +170,7 @@ func tsigVariables(t *dns.TSIG) ([]byte, error) {
 	return append(b, other...), nil
 }
 
-// tsigOffset returns where the last resource record of a message begins.
+// tsigOffset is where the last resource record of a message begins.
 func tsigOffset(raw []byte) (int, error) {
 	l, err := layoutOf(raw)
 	if err == nil && l.last == 0 {
@@ -179,7 +179,7 @@ func tsigOffset(raw []byte) (int, error) {
 	return l.last, err
 }
 
-// skipName returns the offset after the domain name at off (RFC 1035 section 4.1.4).
+// skipName is the offset after the domain name at off (RFC 1035 section 4.1.4).
 func skipName(raw []byte, off int) (int, error) {
 	for off < len(raw) {
 		switch l := int(raw[off]); {

@@ -8,8 +8,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Version returns the version of a server, its TXT record version.bind. of class CH. It is empty if the server hides it, as
-// ours do; the error is that of Query.
+// Version asks a server for its TXT record version.bind. of class CH. It is empty if the server hides it, as ours do; the error is that
+// of Query.
 func Version(ctx context.Context, server netip.AddrPort, opts ...Option) (string, error) {
 	m := &dns.Msg{
 		MsgHdr:   dns.MsgHdr{Opcode: dns.OpcodeQuery},

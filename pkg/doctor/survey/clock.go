@@ -42,7 +42,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// isAnswer reports whether an error is one that kube-apiserver has given, and that is not about who asks.
+// isAnswer is true for errors that kube-apiserver has answered with, unless they are about who asks.
 func isAnswer(err error) bool {
 	return errors.As(err, new(apierrors.APIStatus)) && !apierrors.IsUnauthorized(err)
 }

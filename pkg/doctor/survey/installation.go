@@ -70,7 +70,7 @@ func (s *Survey) readInstallation(ctx context.Context, f *doctor.Facts) {
 	}
 }
 
-// findElsewhere returns the other namespaces in which Lockstep runs, as far as the user may know.
+// findElsewhere lists the other namespaces in which Lockstep runs, as far as the user may know.
 func (s *Survey) findElsewhere(ctx context.Context) (namespaces []string) {
 	var all appsv1.DeploymentList
 	if s.client.List(ctx, &all, ownLabels) != nil {
@@ -84,7 +84,7 @@ func (s *Survey) findElsewhere(ctx context.Context) (namespaces []string) {
 	return namespaces
 }
 
-// fact returns a fact that is not read yet: what is asked for, in a namespace if it has one.
+// fact makes a fact that is not read yet: what is asked for, in a namespace if it has one.
 func fact[T any](request, namespace string) doctor.Fact[T] {
 	if namespace != "" {
 		request += " in namespace " + namespace

@@ -122,7 +122,7 @@ func addObject(all *doctor.Objects, o client.Object, observed int64, conditions 
 	}
 }
 
-// changeTime returns when somebody last wrote an object, its status aside.
+// changeTime is when somebody last wrote an object, its status aside.
 func changeTime(o client.Object) time.Time {
 	at := o.GetCreationTimestamp().Time
 	for _, m := range o.GetManagedFields() {

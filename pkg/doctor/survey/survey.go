@@ -45,7 +45,7 @@ type Survey struct {
 // requestTimeout bounds a request if the user does not.
 const requestTimeout = 30 * time.Second
 
-// New returns a Survey of the cluster of a configuration.
+// New surveys the Kubernetes cluster of a configuration.
 func New(config *rest.Config, o Options) (*Survey, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent, config.QPS, config.WarningHandler = "kubectl-lockstep", -1, rest.NoWarnings{}

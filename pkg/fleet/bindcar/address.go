@@ -23,19 +23,19 @@ type Address struct {
 // not names of Services, so that no instance can get a certificate for a name of another server in the cluster.
 const certificateDomain = "bindcar.internal"
 
-// CertificateName returns the DNS name in the certificate of an instance's sidecars.
+// CertificateName is the DNS name in the certificate of an instance's sidecars.
 func CertificateName(namespace, instance string) string {
 	return "*." + instance + "." + namespace + "." + certificateDomain
 }
 
-// hostname returns the sidecar's name in a URL: its address as a label below the name of its instance. So connections to two
-// pods are never mixed up, and the server must prove that it belongs to the intended instance.
+// hostname is the sidecar's name in a URL: its address as a label below the name of its instance. So connections to two pods are never
+// mixed up, and the server must prove that it belongs to the intended instance.
 func (s Address) hostname() string {
 	label := hex.EncodeToString(s.Addr.Addr().Unmap().AsSlice())
 	return label + strings.TrimPrefix(CertificateName(s.Namespace, s.Instance), "*")
 }
 
-// parseHostname returns the address in a name that hostname made.
+// parseHostname reads the address in a name that hostname made.
 func parseHostname(host string) (netip.Addr, error) {
 	label, _, _ := strings.Cut(host, ".")
 	raw, err := hex.DecodeString(label)

@@ -69,7 +69,6 @@ func NewClient(options ClientOptions) *Client {
 	}
 }
 
-// endpointURL returns the URL of a path of the API.
 func (c *Client) endpointURL(server Address, path string) string {
 	if !c.secure {
 		return "http://" + server.Addr.String() + PathPrefix + path
@@ -104,14 +103,14 @@ func (c *Client) PatchZone(ctx context.Context, server Address, zone string, pat
 	return c.sendRequest(ctx, http.MethodPatch, server, "/zones/"+url.PathEscape(zone), patch, nil)
 }
 
-// Zones returns all zones of the server.
+// Zones lists all zones of the server.
 func (c *Client) Zones(ctx context.Context, server Address) (ZoneList, error) {
 	var list ZoneList
 	err := c.sendRequest(ctx, http.MethodGet, server, "/zones", nil, &list)
 	return list, err
 }
 
-// Zone returns one zone.
+// Zone reads one zone.
 func (c *Client) Zone(ctx context.Context, server Address, zone string) (Zone, error) {
 	var out Zone
 	err := c.sendRequest(ctx, http.MethodGet, server, "/zones/"+url.PathEscape(zone), nil, &out)
@@ -125,27 +124,27 @@ func (c *Client) Command(ctx context.Context, server Address, zone, command stri
 	return answer.Details, err
 }
 
-// Statistics returns the counters of the sidecar's named.
+// Statistics reads the counters of the sidecar's named.
 func (c *Client) Statistics(ctx context.Context, server Address) (Statistics, error) {
 	var stats Statistics
 	err := c.sendRequest(ctx, http.MethodGet, server, "/statistics", nil, &stats)
 	return stats, err
 }
 
-// Keys returns the names of the TSIG keys that the server knows.
+// Keys reads the names of the TSIG keys that the server knows.
 func (c *Client) Keys(ctx context.Context, server Address) (ServerKeys, error) {
 	var keys ServerKeys
 	err := c.sendRequest(ctx, http.MethodGet, server, "/server/keys", nil, &keys)
 	return keys, err
 }
 
-// Ready returns nil when the sidecar and its named answer.
+// Ready is nil when the sidecar and its named answer.
 func (c *Client) Ready(ctx context.Context, server Address) error {
 	_, err := c.Readiness(ctx, server)
 	return err
 }
 
-// Readiness returns what named says of itself. It is an error when the sidecar or named does not answer.
+// Readiness is what named says of itself. It is an error when the sidecar or named does not answer.
 func (c *Client) Readiness(ctx context.Context, server Address) (Readiness, error) {
 	var readiness Readiness
 	err := c.sendRequest(ctx, http.MethodGet, server, "/ready", nil, &readiness)

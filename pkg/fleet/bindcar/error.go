@@ -25,13 +25,15 @@ type Error struct {
 	Err error
 }
 
+// Error is the Sentence with its subject.
 func (e *Error) Error() string {
 	return "bindcar: " + e.Sentence()
 }
 
+// Unwrap is what kept a response from coming, nil if one came.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Sentence returns what happened, with details, as a sentence without its subject.
+// Sentence says what happened, with details, as a sentence without its subject.
 func (e *Error) Sentence() string {
 	if e.Details == "" {
 		return e.Message
@@ -56,7 +58,7 @@ func IsExists(err error) bool { return hasCode(err, http.StatusConflict) }
 // IsNotFound reports whether the server has no such zone.
 func IsNotFound(err error) bool { return hasCode(err, http.StatusNotFound) }
 
-// IsNotSupported reports whether the sidecar is one that cannot do what was asked: another version, or not ours.
+// IsNotSupported reports whether the sidecar cannot do what was asked: it is of another version, or not ours.
 func IsNotSupported(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Reason == status.BindcarNotImplemented
@@ -67,7 +69,7 @@ func hasCode(err error, code int) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// newError returns the condition reason and message for an HTTP status.
+// newError returns the Error of an HTTP status, with the reason and message for a condition.
 func newError(code int, failure Failure) *Error {
 	e := &Error{Code: code, Details: shorten(cmp.Or(failure.Details, failure.Error))}
 	switch code {
@@ -108,8 +110,8 @@ func shorten(text string) string {
 	return text
 }
 
-// connectionError returns the error of a request without a response. A sidecar refuses our certificate with an alert (RFC 8446
-// section 6.2), which passes: one of the two has yet to be issued a new certificate.
+// connectionError is for a request without a response. A sidecar refuses our certificate with an alert (RFC 8446 section 6.2), which
+// passes: one of the two has yet to be issued a new certificate.
 func connectionError(err error) *Error {
 	var alert *net.OpError
 	if errors.As(err, &alert) && alert.Op == "remote error" { // as crypto/tls reports alerts

@@ -33,7 +33,7 @@ type Subject struct {
 	Identity string
 }
 
-// uris returns the Identity as a certificate holds it (RFC 5280 section 4.2.1.6), nothing for a server.
+// uris are the Identity as a certificate holds it (RFC 5280 section 4.2.1.6), none for a server.
 func (s Subject) uris() ([]*url.URL, error) {
 	if s.Identity == "" {
 		return nil, nil
@@ -45,7 +45,7 @@ func (s Subject) uris() ([]*url.URL, error) {
 	return []*url.URL{uri}, nil
 }
 
-// usage returns what a leaf may be used for (RFC 5280 section 4.2.1.12).
+// usage is what a leaf may be used for (RFC 5280 section 4.2.1.12).
 func (s Subject) usage() x509.ExtKeyUsage {
 	if s.Identity == "" {
 		return x509.ExtKeyUsageServerAuth
@@ -93,7 +93,6 @@ func newAuthority(now time.Time, life time.Duration) (*Authority, error) {
 	return &Authority{Cert: cert, Key: key}, nil
 }
 
-// createdAt returns when the authority was made.
 func (a *Authority) createdAt() time.Time { return a.Cert.NotBefore.Add(backdate) }
 
 // Mint signs a new certificate for the subject, valid for life from now on but never longer than the authority.
@@ -138,8 +137,8 @@ func (a *Authority) Mint(now time.Time, life time.Duration, subject Subject) (*L
 	return &Leaf{CertPEM: encodeCert(cert), KeyPEM: keyPEM, Cert: cert}, nil
 }
 
-// isValid reports whether the certificate may be used at this time. It is false as well when the clock has been set back to
-// before the certificate's making.
+// isValid reports whether the certificate may be used at this time. It is false as well when the clock has been set back to before the
+// certificate's making.
 func isValid(cert *x509.Certificate, now time.Time) bool {
 	return !now.Before(cert.NotBefore) && now.Before(cert.NotAfter)
 }
@@ -149,7 +148,7 @@ func isDue(cert *x509.Certificate, now time.Time) bool {
 	return !isValid(cert, now) || !now.Before(renewalTime(cert))
 }
 
-// renewalTime returns when two thirds of the certificate's life are over.
+// renewalTime is when two thirds of the certificate's life are over.
 func renewalTime(cert *x509.Certificate) time.Time {
 	made := cert.NotBefore.Add(backdate)
 	return made.Add(cert.NotAfter.Sub(made) / 3 * 2)

@@ -39,8 +39,7 @@ type Follower struct {
 
 var _ dynamiccertificates.CertKeyContentProvider = (*Follower)(nil)
 
-// NewFollower returns a Follower of the Secret. The client needs get, list and watch on that one Secret. Nothing happens
-// before Run.
+// NewFollower follows a Secret once it runs. The client needs get, list and watch on that one Secret.
 func NewFollower(client kubernetes.Interface, secret types.NamespacedName) *Follower {
 	return &Follower{client: client, secret: secret, now: time.Now, seen: make(chan struct{})}
 }
@@ -99,7 +98,7 @@ func (f *Follower) adopt(data map[string][]byte) error {
 	return nil
 }
 
-// current returns the certificate, or an error until the Secret has been seen.
+// current is the certificate; an error until the Secret has been seen.
 func (f *Follower) current() (*credentials, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,8 +117,8 @@ func (f *Follower) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error
 	return &held.pair, nil
 }
 
-// ClientConfig returns what a client connects with at this moment: its certificate, and the authorities that verify servers. It
-// waits until the Secret has been seen.
+// ClientConfig is what a client connects with at this moment: its certificate, and the authorities that verify servers. It waits until
+// the Secret has been seen.
 func (f *Follower) ClientConfig(ctx context.Context) (*tls.Config, error) {
 	select {
 	case <-f.seen:
@@ -155,7 +154,7 @@ func (f *Follower) Name() string { return "certificate" }
 // Check is a health check: it fails while there is no valid certificate.
 func (f *Follower) Check(*http.Request) error { return f.Ready() }
 
-// Ready returns an error that says what is missing while there is no valid certificate.
+// Ready says what is missing while there is no valid certificate.
 func (f *Follower) Ready() error {
 	held, err := f.current()
 	if err != nil {
@@ -168,7 +167,7 @@ func (f *Follower) Ready() error {
 	return nil
 }
 
-// watchSecret returns an informer of one Secret, so that rights on that Secret alone are enough.
+// watchSecret makes an informer of one Secret, so that rights on that Secret alone are enough.
 func watchSecret(client kubernetes.Interface, key types.NamespacedName) cache.SharedIndexInformer {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithNamespace(key.Namespace),

@@ -23,17 +23,17 @@ type Target struct {
 	Name     string
 }
 
-// APIService returns the Target of an APIService.
+// APIService is the Target of an APIService.
 func APIService(name string) Target {
 	return Target{schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}, name}
 }
 
-// MutatingWebhook returns the Target of a MutatingWebhookConfiguration; every webhook in it gets the bundle.
+// MutatingWebhook is the Target of a MutatingWebhookConfiguration; every webhook in it gets the bundle.
 func MutatingWebhook(name string) Target {
 	return Target{schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}, name}
 }
 
-// ValidatingWebhook returns the Target of a ValidatingWebhookConfiguration; every webhook in it gets the bundle.
+// ValidatingWebhook is the Target of a ValidatingWebhookConfiguration; every webhook in it gets the bundle.
 func ValidatingWebhook(name string) Target {
 	return Target{schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}, name}
 }
@@ -79,8 +79,8 @@ func isCurrent(obj *unstructured.Unstructured, bundle []byte) bool {
 	return true
 }
 
-// applyConfiguration returns the server-side apply configuration that owns the object's caBundles and nothing else. The UID in it keeps
-// the object from being made again when it has just been deleted.
+// applyConfiguration owns the object's caBundles and nothing else, in a server-side apply. The UID in it keeps the object from being made
+// again when it has just been deleted.
 func applyConfiguration(obj *unstructured.Unstructured, bundle []byte) map[string]any {
 	config := map[string]any{
 		"apiVersion": obj.GetAPIVersion(),

@@ -31,8 +31,8 @@ func (s State) Issue(now time.Time, subject Subject) (map[string][]byte, error) 
 	return map[string][]byte{corev1.TLSCertKey: leaf.CertPEM, corev1.TLSPrivateKeyKey: leaf.KeyPEM, BundleKey: s.Bundle()}, nil
 }
 
-// IsCurrent reports whether what Issue returned before can stay: the key belongs to the certificate, the certificate is for
-// exactly this subject, the present signer made it, it is not due, and the bundle is the present one.
+// IsCurrent reports whether what Issue made before can stay: the key belongs to the certificate, the certificate is for exactly this
+// subject, the present signer made it, it is not due, and the bundle is the present one.
 func (s State) IsCurrent(data map[string][]byte, now time.Time, subject Subject) bool {
 	pair, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
 	if err != nil || s.Signer == nil {
@@ -75,7 +75,7 @@ func parseCredentials(data map[string][]byte) (*credentials, error) {
 	return c, nil
 }
 
-// ClientConfig returns what a client connects with whose certificate Issue returned.
+// ClientConfig is what a client connects with that has a certificate of Issue.
 func ClientConfig(data map[string][]byte) (*tls.Config, error) {
 	held, err := parseCredentials(data)
 	if err != nil {
@@ -84,8 +84,8 @@ func ClientConfig(data map[string][]byte) (*tls.Config, error) {
 	return held.clientConfig(), nil
 }
 
-// clientConfig returns what a client connects with. The certificate is sent whichever authorities the server names, so
-// that a server that does not know ours says so.
+// clientConfig is what a client connects with. The certificate is sent whichever authorities the server names, so that a server that does
+// not know ours says so.
 func (c *credentials) clientConfig() *tls.Config {
 	return &tls.Config{
 		RootCAs:              c.roots,

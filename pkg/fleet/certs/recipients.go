@@ -55,7 +55,7 @@ func (k *Keeper) remember(state State) {
 	}
 }
 
-// State returns the authority as last stored. It waits until that is known.
+// State is the authority as last stored. It waits until that is known.
 func (k *Keeper) State(ctx context.Context) (State, error) {
 	select {
 	case <-k.known:
@@ -67,7 +67,7 @@ func (k *Keeper) State(ctx context.Context) (State, error) {
 	return k.last, nil
 }
 
-// ClientConfig returns what this process connects to sidecars with at this moment. Its certificate is never stored.
+// ClientConfig is what this process connects to sidecars with at this moment. Its certificate is never stored.
 func (k *Keeper) ClientConfig(ctx context.Context) (*tls.Config, error) {
 	state, err := k.State(ctx)
 	if err != nil {

@@ -32,7 +32,7 @@ type State struct {
 	Retired []*x509.Certificate
 }
 
-// Bundle returns every trusted certificate as PEM: what a verifier must have in its caBundle.
+// Bundle is every trusted certificate as PEM: what a verifier must have in its caBundle.
 func (s State) Bundle() []byte {
 	var bundle []byte
 	for _, cert := range s.trustedCerts() {
@@ -52,12 +52,10 @@ func (s State) trustedCerts() []*x509.Certificate {
 	return append(certs, s.Retired...)
 }
 
-// Advance returns the state that should be stored now; changed is false when it is the given one. published says that
-// every verifier has the Bundle of the given state. Advance makes at most one step, so it is called again after the
-// result has been stored and published.
-//
-// A signer that is not valid at all (it expired, or the clock has been set back to before its making) has nothing to
-// protect: its successor signs as soon as it is published, without waiting for the overlap.
+// Advance makes the state that should be stored now; changed is false when it is the given one. published says that every verifier has
+// the Bundle of the given state. Advance makes at most one step, so it is called again after the result has been stored and published. A
+// signer that is not valid at all (it expired, or the clock has been set back to before its making) has nothing to protect: its successor
+// signs as soon as it is published, without waiting for the overlap.
 func (p Policy) Advance(s State, now time.Time, published bool) (next State, changed bool, err error) {
 	switch {
 	case s.Signer == nil:
@@ -98,8 +96,8 @@ func (p Policy) dropExpired(s State, now time.Time) (State, bool, error) {
 	return s, changed, nil
 }
 
-// Replace returns the state that replaces one whose Secret has been deleted. The old signer goes on until its successor is
-// published, so nothing breaks; and it is succeeded, because deleting the Secret is how a person asks for a new authority.
+// Replace makes the state that follows one whose Secret has been deleted. The old signer goes on until its successor is published, so
+// nothing breaks; and it is succeeded, because deleting the Secret is how a person asks for a new authority.
 func (p Policy) Replace(s State, now time.Time) (State, error) {
 	if s.Next != nil || s.Signer == nil {
 		return s, nil
@@ -109,7 +107,7 @@ func (p Policy) Replace(s State, now time.Time) (State, error) {
 	return s, err
 }
 
-// retiredCerts returns the certificates of the bundle that are neither the signer's nor the next one's.
+// retiredCerts are the certificates of the bundle that are neither the signer's nor the next one's.
 func retiredCerts(bundle []*x509.Certificate, signer, next *Authority) []*x509.Certificate {
 	var certs []*x509.Certificate
 	for _, cert := range bundle {

@@ -37,7 +37,7 @@ func SecretKey(namespace string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: SecretName}
 }
 
-// ServiceNames returns the DNS names under which a Service is called inside the cluster. kube-apiserver uses the first.
+// ServiceNames are the DNS names of a Service inside the cluster. kube-apiserver uses the first.
 func ServiceNames(service, namespace string) []string {
 	name := service + "." + namespace + ".svc"
 	return []string{name, name + ".cluster.local"}

@@ -29,7 +29,7 @@ type declaredInstance struct {
 	labels map[string]string
 }
 
-// declaredInstances returns the instances that a cluster declares, primaries first.
+// declaredInstances are the instances that a cluster declares, primaries first.
 func declaredInstances(c inventory.Cluster) (all []declaredInstance) {
 	for _, of := range []struct {
 		role   v1beta1.ServerRole
@@ -45,7 +45,7 @@ func declaredInstances(c inventory.Cluster) (all []declaredInstance) {
 	return all
 }
 
-// configuration returns only what makes the instance this cluster's: its server takes all settings from the cluster itself.
+// configuration has only what makes the instance this cluster's: its server takes all settings from the cluster itself.
 func (d declaredInstance) configuration(c inventory.Cluster) *unstructured.Unstructured {
 	labels := named.SelectorLabels(d.name)
 	maps.Copy(labels, map[string]string{
@@ -75,8 +75,8 @@ func (d declaredInstance) configuration(c inventory.Cluster) *unstructured.Unstr
 	return u
 }
 
-// readInstances returns the instances that the cluster controls, by name, and what there is of the cluster, whatever is wrong
-// with it: the declared instances, those that others made for it, and what is left of former ones.
+// readInstances finds the instances that the cluster controls, by name, and what there is of the cluster, whatever is wrong with it: the
+// declared instances, those that others made for it, and what is left of former ones.
 func (r *reconciler) readInstances(ctx context.Context, c inventory.Cluster) (owned map[string]*v1beta1.Bind9Instance, facts status.ClusterFacts, err error) {
 	facts = status.ClusterFacts{Generation: c.GetGeneration(), Problem: status.True(status.ReconcileSucceeded, ""), Timeout: r.Timeouts.Instance}
 	all, err := inventory.ListInstances(ctx, r.client, client.InNamespace(c.Namespace))
@@ -119,7 +119,7 @@ func (r *reconciler) readInstances(ctx context.Context, c inventory.Cluster) (ow
 	return owned, facts, err
 }
 
-// leavingInstances returns the names of instances that have gone, or are about to go, and whose pods are still there.
+// leavingInstances are the names of instances that have gone, or are about to go, and whose pods are still there.
 func (r *reconciler) leavingInstances(ctx context.Context, c inventory.Cluster, stays map[string]bool) ([]string, error) {
 	pods, err := inventory.ListPods(ctx, r.client, client.InNamespace(c.Namespace), client.MatchingLabels{v1beta1.ClusterLabel: c.GetName()})
 	leaving := map[string]bool{}

@@ -87,8 +87,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	return errors.Join(problems...)
 }
 
-// clustersOf returns a function that finds the clusters of a kind that an instance is one of: the one that controls it, and that
-// which it names.
+// clustersOf finds the clusters of a kind that an instance is one of: the one that controls it, and the one that it names.
 func clustersOf(kind schema.GroupVersionKind) func(context.Context, client.Object) []reconcile.Request {
 	controller := controllerOf(kind)
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
@@ -100,7 +99,7 @@ func clustersOf(kind schema.GroupVersionKind) func(context.Context, client.Objec
 	}
 }
 
-// controllerOf returns a function that finds the cluster of a kind that controls an object.
+// controllerOf finds the cluster of a kind that controls an object.
 func controllerOf(kind schema.GroupVersionKind) func(context.Context, client.Object) []reconcile.Request {
 	return func(_ context.Context, o client.Object) []reconcile.Request {
 		owner := metav1.GetControllerOf(o)

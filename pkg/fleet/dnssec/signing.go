@@ -64,7 +64,7 @@ func SigningOf(ctx context.Context, c client.Reader, zone *v1beta1.DNSZone, inst
 	return s, nil
 }
 
-// signerOf returns the oldest primary: it stays the same when others join.
+// signerOf is the oldest primary: it stays the same when others join.
 func signerOf(instances []*v1beta1.Bind9Instance) *v1beta1.Bind9Instance {
 	var signer *v1beta1.Bind9Instance
 	for _, i := range instances {
@@ -78,7 +78,7 @@ func signerOf(instances []*v1beta1.Bind9Instance) *v1beta1.Bind9Instance {
 // IsSigned reports whether the zone is signed.
 func (s Signing) IsSigned() bool { return s.Policy != "" }
 
-// Demote returns the servers of the zone with the instances' primaries that do not sign it as secondaries.
+// Demote makes secondaries of the instances' primaries that do not sign the zone.
 func (s Signing) Demote(servers []observe.Server) []observe.Server {
 	if !s.IsSigned() {
 		return servers
@@ -95,7 +95,7 @@ func (s Signing) Demote(servers []observe.Server) []observe.Server {
 	return servers
 }
 
-// ServiceAddresses returns the Services of the servers that have a role in the zone.
+// ServiceAddresses are the Services of the servers that have a role in the zone.
 func (s Signing) ServiceAddresses(instances []*v1beta1.Bind9Instance, role v1beta1.ServerRole) []netip.Addr {
 	if !s.IsSigned() {
 		return membership.ServiceAddresses(instances, role)
@@ -112,8 +112,8 @@ func (s Signing) IsServed(mirror *observe.Mirror) bool {
 	return !s.IsSigned() || s.Policy == named.PolicyInsecure || mirror != nil && isFullySigned(mirror)
 }
 
-// CanRestore reports whether a zone comes back as a secondary has it, signatures included: with the same keys the signer
-// goes on where it was, on the serial that the secondaries know.
+// CanRestore reports whether a zone comes back as a secondary has it, signatures included: with the same keys the signer goes on where it
+// was, on the serial that the secondaries know.
 func (s Signing) CanRestore(mirror *observe.Mirror) bool {
 	return s.IsSigned() && mirror != nil && len(keySigningKeys(mirror)) > 0 && isFullySigned(mirror)
 }
@@ -136,7 +136,7 @@ func (s Signing) Remark(status *v1beta1.DNSSECStatus) string {
 		s.Policy, named.PolicyInsecure)
 }
 
-// KeySecretName returns the name of the Secret that keeps the zone's keys; empty when none does.
+// KeySecretName is the name of the Secret that keeps the zone's keys; empty when none does.
 func (s Signing) KeySecretName(zone *v1beta1.DNSZone) string {
 	if !s.IsSigned() || !s.export || s.owner.Object == nil {
 		return ""

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 )
 
-// StatusOf returns how a zone is signed, from what its signer serves; nil when it is not and nothing is about to change that.
-// It names keys for the parent only once all of the zone is signed with them.
+// StatusOf is how a zone is signed, from what its signer serves; nil when it is not and nothing is about to change that. It names keys
+// for the parent only once all of the zone is signed with them.
 func (s Signing) StatusOf(mirror *observe.Mirror) *v1beta1.DNSSECStatus {
 	keys, policy := keySigningKeys(mirror), s.Policy
 	if policy == "" || policy == named.PolicyInsecure && len(keys) == 0 {
@@ -38,8 +38,7 @@ func (s Signing) StatusOf(mirror *observe.Mirror) *v1beta1.DNSSECStatus {
 	return status
 }
 
-// keySigningKeys returns the keys of a zone that its parent may point to (RFC 4034 section 2.1.1, RFC 5011 section 2.1), in a
-// stable order.
+// keySigningKeys are the keys of a zone that its parent may point to (RFC 4034 section 2.1.1, RFC 5011 section 2.1), in a stable order.
 func keySigningKeys(mirror *observe.Mirror) []*dns.DNSKEY {
 	set, _ := mirror.Get(rrset.Key{Name: mirror.Zone, Type: dns.TypeDNSKEY})
 	var keys []*dns.DNSKEY
@@ -67,8 +66,8 @@ func isFullySigned(mirror *observe.Mirror) bool {
 	return chain && signed && !slices.ContainsFunc(at(typeSigning).Rdata, isSigningPending)
 }
 
-// isSigningPending reports whether a record of named's says that it still signs with a key: `\# 5 0D4C330001` says that it is
-// done. A longer one is about a chain of NSEC3, of which the zone has none before it is complete.
+// isSigningPending reports whether a record of named's says that it still signs with a key: `\# 5 0D4C330001` says that it is done. A
+// longer one is about a chain of NSEC3, of which the zone has none before it is complete.
 func isSigningPending(rdata string) bool {
 	fields := strings.Fields(rdata)
 	if len(fields) < 3 {

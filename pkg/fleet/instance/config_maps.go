@@ -48,7 +48,7 @@ func (w *workloads) readReplacements(ctx context.Context, workload *named.Worklo
 	return nil
 }
 
-// configMapEntry returns a file in a ConfigMap. The error wraps named.ErrConfig.
+// configMapEntry is a file in a ConfigMap. The error wraps named.ErrConfig.
 func configMapEntry(configMap *corev1.ConfigMap, file string) (string, error) {
 	if text, ok := configMap.Data[file]; ok {
 		return text, nil

@@ -16,9 +16,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
-// foreignEndpoints returns what an instance's Service sends queries to besides the pods of the instance: pods in service that have all of
-// the labels that it selects by, and EndpointSlices that somebody has made for it. The cache has no EndpointSlices of Kubernetes' own controller:
-// these follow from the labels.
+// foreignEndpoints are what an instance's Service sends queries to besides the pods of the instance: pods in service that have all of the
+// labels that it selects by, and EndpointSlices that somebody has made for it. The cache has no EndpointSlices of Kubernetes' own
+// controller: these follow from the labels.
 func (c *podChecker) foreignEndpoints(ctx context.Context, instance *v1beta1.Bind9Instance, selected map[string]*corev1.Pod) ([]string, error) {
 	var foreign []string
 	own := map[string]bool{}

@@ -9,8 +9,8 @@ import (
 // is not the instance's failure.
 var keyReasons = map[string]bool{"BadKey": true, "BadSignature": true}
 
-// keyFailure returns that servers of an instance do not accept our keys, as the controller found with one of its zones; the
-// zero value if it found no such thing.
+// keyFailure says that servers of an instance do not accept our keys, as the controller found with one of its zones; the zero value if it
+// found no such thing.
 func keyFailure(instance *v1beta1.Bind9Instance, zones []*v1beta1.DNSZone) status.Verdict {
 	for _, zone := range zones {
 		if !keyReasons[zone.Status.FailureReason] {

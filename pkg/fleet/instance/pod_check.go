@@ -97,7 +97,7 @@ type zoneAssignment struct {
 	assigned map[string]bool
 }
 
-// references returns the zones as a status lists them.
+// references are the zones as a status lists them.
 func (z zoneAssignment) references() (all []v1beta1.ZoneReference) {
 	for _, zone := range z.live {
 		all = append(all, v1beta1.ZoneReference{
@@ -228,7 +228,7 @@ func (c *podChecker) checkPod(ctx context.Context, instance *v1beta1.Bind9Instan
 	return result
 }
 
-// assignedZones returns the zones of an instance, ordered by name.
+// assignedZones are the zones of an instance, ordered by name.
 func (c *podChecker) assignedZones(ctx context.Context, instance *v1beta1.Bind9Instance) (zoneAssignment, error) {
 	zones := zoneAssignment{assigned: map[string]bool{}}
 	servers, err := inventory.Read(ctx, c.client, c.home)
@@ -265,8 +265,8 @@ func podsByName(ctx context.Context, c client.Reader, namespace, instance string
 	return pods, err
 }
 
-// findCause returns why a pod that is not in service lacks zones, by the first of them: what its sidecar answered to the one who
-// adds zones, or that nobody has added it for a while. It is the zero value if the zone is just loading.
+// findCause is why a pod that is not in service lacks zones, by the first of them: what its sidecar answered to the one who adds zones,
+// or that nobody has added it for a while. It is the zero value if the zone is just loading.
 func (c *podChecker) findCause(instance client.ObjectKey, pod *corev1.Pod, gate *readinessGate, list bindcar.ZoneList, zones zoneAssignment) status.Verdict {
 	for _, zone := range zones.live {
 		name := source.DNSName(zone)

@@ -56,7 +56,7 @@ func (c *podChecker) missingMount(ctx context.Context, pod *corev1.Pod) (string,
 	return "", nil
 }
 
-// mountedVolumes returns the names of the volumes that containers mount.
+// mountedVolumes has the names of the volumes that containers mount.
 func mountedVolumes(pod *corev1.Pod) map[string]bool {
 	names := map[string]bool{}
 	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
@@ -67,7 +67,7 @@ func mountedVolumes(pod *corev1.Pod) map[string]bool {
 	return names
 }
 
-// mountedObjects returns the Secrets and ConfigMaps without which a volume cannot be mounted, by kind and name.
+// mountedObjects are the Secrets and ConfigMaps without which a volume cannot be mounted, by kind and name.
 func mountedObjects(volume corev1.Volume) (all []*metav1.PartialObjectMetadata) {
 	add := func(kind, name string, optional *bool) {
 		if !ptr.Deref(optional, false) {

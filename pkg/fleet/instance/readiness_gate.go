@@ -50,8 +50,8 @@ type readinessGate struct {
 	retry   time.Duration
 }
 
-// gateOf returns the gate of a pod. A restarted container begins with a closed gate, because its zones have to load again;
-// a pod that is seen for the first time keeps the gate it has.
+// gateOf is the gate of a pod. A restarted container begins with a closed gate, because its zones have to load again; a pod that is seen
+// for the first time keeps the gate it has.
 func (g readinessGates) gateOf(pod *corev1.Pod) *readinessGate {
 	var restarts int32
 	for _, c := range pod.Status.ContainerStatuses {
@@ -105,8 +105,8 @@ func (g *readinessGate) isStuck(now time.Time) bool {
 	return now.Sub(g.since) >= errorTolerance
 }
 
-// loadingInterval returns how soon to check a pod again that lacks some of so many zones. While it is in service nobody waits for that,
-// and zones that come ask for a look themselves.
+// loadingInterval is how soon to check a pod again that lacks some of so many zones. While it is in service nobody waits for that, and
+// zones that come ask for a look themselves.
 func (g *readinessGate) loadingInterval(zones int, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -118,7 +118,7 @@ func (g *readinessGate) loadingInterval(zones int, now time.Time) time.Duration 
 	return pace
 }
 
-// gateConfiguration returns a pod's status with the gate's condition and nothing else.
+// gateConfiguration is a pod's status with the gate's condition and nothing else.
 func gateConfiguration(pod *corev1.Pod, value corev1.ConditionStatus, message string, now time.Time) *corev1ac.PodApplyConfiguration {
 	reason := "ZonesLoaded"
 	if value != corev1.ConditionTrue {

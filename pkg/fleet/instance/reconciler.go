@@ -65,7 +65,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.status.update(ctx, instance, facts, requeue, r.now())
 }
 
-// isGoing reports whether an instance is being deleted and waits for no zone. One of a cluster never waits: the cluster does, and
+// isGoing reports whether an instance is being deleted and waits for no zone. An instance of a cluster never waits: the cluster does, and
 // decides what it needs.
 func (r *reconciler) isGoing(ctx context.Context, instance *v1beta1.Bind9Instance) (bool, error) {
 	if metav1.GetControllerOf(instance) != nil {

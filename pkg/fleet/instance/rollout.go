@@ -70,7 +70,7 @@ func mayReplacePods(self rolloutState, siblings []rolloutState) bool {
 	return self.healthy || self.ready == 0 || covered || !self.exposed
 }
 
-// takeTurn reports whether the pods of set, the instance's, may be replaced now, and remembers that they are.
+// takeTurn lets the pods of set, the instance's, be replaced now, and remembers that they are; false means not yet.
 func (r rollout) takeTurn(ctx context.Context, instance *v1beta1.Bind9Instance, set *appsv1.StatefulSet) (bool, error) {
 	siblings, err := r.siblingsOf(ctx, instance)
 	if err != nil {
@@ -105,7 +105,7 @@ func (r rollout) takeTurn(ctx context.Context, instance *v1beta1.Bind9Instance, 
 	return true, nil
 }
 
-// siblingsOf returns the instances of the same cluster, and those that have a zone in common with this one.
+// siblingsOf are the instances of the same cluster, and those that have a zone in common with this one.
 func (r rollout) siblingsOf(ctx context.Context, instance *v1beta1.Bind9Instance) ([]client.ObjectKey, error) {
 	instances, err := inventory.ListLiveInstances(ctx, r.client)
 	if err != nil {

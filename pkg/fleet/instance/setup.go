@@ -94,7 +94,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return b.Complete(turns)
 }
 
-// instanceOfEndpoints returns the instance that has the name of the Service of an EndpointSlice.
+// instanceOfEndpoints is the instance that has the name of the Service of an EndpointSlice.
 func instanceOfEndpoints(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[discoveryv1.LabelServiceName]}}}
 }
@@ -107,7 +107,6 @@ func instanceOfPod(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// instancesOfZone returns the instances that serve the zone.
 func (r *reconciler) instancesOfZone(ctx context.Context, o client.Object) []reconcile.Request {
 	all, err := inventory.Read(ctx, r.client, r.home)
 	if err != nil {
@@ -119,7 +118,7 @@ func (r *reconciler) instancesOfZone(ctx context.Context, o client.Object) []rec
 // zoneCounts knows how many zones each instance had when it was looked at last. It is safe for concurrent use.
 type zoneCounts struct{ sync.Map }
 
-// debounce returns how long events about zones are gathered into one look at an instance.
+// debounce is how long events about zones are gathered into one look at an instance.
 func (c *zoneCounts) debounce(request reconcile.Request) time.Duration {
 	zones, _ := c.Load(request.NamespacedName)
 	count, _ := zones.(int)
@@ -139,7 +138,7 @@ func (c *zoneCounts) arrived() handler.EventHandler {
 	}}
 }
 
-// zoneStates returns the state of a zone on each of its instances.
+// zoneStates are the states of a zone on each of its instances.
 func zoneStates(zone client.Object) map[client.ObjectKey]v1beta1.ZoneInstanceStatus {
 	states := map[client.ObjectKey]v1beta1.ZoneInstanceStatus{}
 	for _, i := range zone.(*v1beta1.DNSZone).Status.Bind9Instances {
@@ -153,13 +152,13 @@ func (r *reconciler) allInstances(ctx context.Context, _ client.Object) []reconc
 	return requestsFor(all)
 }
 
-// instancesOfCluster returns the instances that name the cluster, whoever made them.
+// instancesOfCluster are the instances that name the cluster, whoever made them.
 func (r *reconciler) instancesOfCluster(ctx context.Context, o client.Object) []reconcile.Request {
 	c := inventory.AsCluster(o, r.home)
 	return r.instancesNaming(ctx, c.Namespace, c.GetName())
 }
 
-// instancesOfOwner returns the instance that a child belongs to, or those that share it because it is their cluster's.
+// instancesOfOwner are the instance that a child belongs to, or those that share it because it is their cluster's.
 func (r *reconciler) instancesOfOwner(ctx context.Context, child client.Object) []reconcile.Request {
 	owner := metav1.GetControllerOf(child)
 	switch {

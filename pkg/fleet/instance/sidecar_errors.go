@@ -41,8 +41,8 @@ func (g *readinessGate) sidecarSucceeded() {
 	g.failing = time.Time{}
 }
 
-// sidecarProblem returns the result for a pod whose sidecar failed. One that was ready, and still is for the kubelet, keeps
-// its good status for a moment: what passes by itself is not reported.
+// sidecarProblem judges a pod whose sidecar failed. One that was ready, and still is for the kubelet, keeps its good status for a moment:
+// what passes by itself is not reported.
 func sidecarProblem(err error, gate *readinessGate, pod *corev1.Pod, wasReady bool, now time.Time) podResult {
 	answer := &bindcar.Error{Reason: status.BindcarUnreachable, Message: "cannot connect to Bindcar API"}
 	transient := !errors.As(err, &answer) || answer.Transient()

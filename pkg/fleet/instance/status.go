@@ -55,8 +55,8 @@ func summaryOf(s v1beta1.Bind9InstanceStatus) apply.Summary {
 	return summary
 }
 
-// writeInterval returns how long after the last write the next status may be written. The list of zones alone can wait, the
-// longer the more zones there are.
+// writeInterval is how long after the last write the next status may be written. The list of zones alone can wait, the longer the more
+// zones there are.
 func writeInterval(last, next v1beta1.Bind9InstanceStatus) time.Duration {
 	last.Zones, last.ZonesCount = next.Zones, next.ZonesCount
 	if !equality.Semantic.DeepEqual(last, next) {

@@ -22,8 +22,8 @@ type explanation struct {
 	at    time.Time
 }
 
-// unloadedZones returns the zones of a user's own configuration that a pod's named has no data for, the first few with the reason. It
-// leaves out those that are loading.
+// unloadedZones are the zones of a user's own configuration that a pod's named has no data for, the first few with the reason. It leaves
+// out those that are loading.
 func (c *podChecker) unloadedZones(ctx context.Context, gate *readinessGate, sidecar bindcar.Address, list bindcar.ZoneList) (all []string) {
 	explained := 0
 	for _, zone := range list.Items {

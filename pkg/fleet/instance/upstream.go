@@ -37,7 +37,7 @@ func (c *podChecker) explainByUpstream(ctx context.Context, instance *v1beta1.Bi
 	return nil
 }
 
-// zoneWithoutPrimary returns the first zone that has primaries of which none has a ready pod.
+// zoneWithoutPrimary is the first zone that has primaries of which none has a ready pod.
 func zoneWithoutPrimary(zones []*v1beta1.DNSZone, f *membership.Fleet) *v1beta1.DNSZone {
 	for _, zone := range zones {
 		primaries, ready := 0, int32(0)

@@ -137,7 +137,7 @@ func (w *workloads) ensureKeys(ctx context.Context, instance *v1beta1.Bind9Insta
 	return nil
 }
 
-// warnOfIgnoredFields reports, once for each generation, which fields have no effect.
+// warnOfIgnoredFields warns once for each generation of the fields that have no effect.
 func (w *workloads) warnOfIgnoredFields(workload *named.Workload) {
 	ignored, instance := workload.Ignored(), workload.Instance
 	if len(ignored) == 0 {
@@ -179,7 +179,7 @@ func (w *workloads) applyService(ctx context.Context, workload *named.Workload, 
 	return w.Children.ApplyCached(ctx, service, digest, &cached)
 }
 
-// addressOf returns the address of a Service, nil for a headless one.
+// addressOf is nil for a headless Service.
 func addressOf(service *corev1.Service) *string {
 	if service.Spec.ClusterIP == corev1.ClusterIPNone {
 		return nil
@@ -190,8 +190,8 @@ func addressOf(service *corev1.Service) *string {
 // handoverInterval is how soon it is looked again whether a Service that Bindy made can be taken over.
 const handoverInterval = time.Second
 
-// formerService returns a Service of Bindy's, nil if there is none or clients do not need the pods any more that it selects: until one of
-// the instance's own is ready, the Service stays as it is. The cache has none but our own Services.
+// formerService is a Service of Bindy's, nil if there is none or clients do not need the pods any more that it selects: until one of the
+// instance's own is ready, the Service stays as it is. The cache has none but our own Services.
 func (w *workloads) formerService(ctx context.Context, instance *v1beta1.Bind9Instance) (*corev1.Service, error) {
 	live := &unstructured.Unstructured{} // Objects without a type are read from kube-apiserver.
 	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
@@ -228,7 +228,7 @@ func (w *workloads) restoreService(ctx context.Context, service *corev1ac.Servic
 	return err
 }
 
-// applyStatefulSet reports whether it did, or had nothing to do: a change of running pods waits for the instance's turn.
+// applyStatefulSet changes what has to be changed; applied is false while a change of running pods waits for the instance's turn.
 func (w *workloads) applyStatefulSet(ctx context.Context, workload *named.Workload) (applied bool, err error) {
 	set, err := workload.StatefulSet()
 	if err != nil {

@@ -20,7 +20,7 @@ type zoneQuestions struct {
 	key func(context.Context) *wire.Key
 }
 
-// transferKey returns the transfer key of an instance when it is needed.
+// transferKey reads the transfer key of an instance when it is needed; nil if it cannot be read.
 func (c *podChecker) transferKey(instance *v1beta1.Bind9Instance) func(context.Context) *wire.Key {
 	return func(ctx context.Context) *wire.Key {
 		key, err := c.keys.TransferKey(ctx, instance)

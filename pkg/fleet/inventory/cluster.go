@@ -39,8 +39,7 @@ var NewClusters = []func() client.Object{
 	func() client.Object { return &v1beta1.ClusterBind9Provider{} },
 }
 
-// AsCluster returns an object of one of the three kinds as a Cluster. The instances of a cluster-scoped one that names no
-// namespace are in home.
+// AsCluster takes an object of one of the three kinds. The instances of a cluster-scoped one that names no namespace are in home.
 func AsCluster(o client.Object, home string) Cluster {
 	namespace := membership.InstanceNamespace(o, home)
 	switch o := o.(type) {

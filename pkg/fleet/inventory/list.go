@@ -18,28 +18,28 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 )
 
-// ListZones returns zones of the cache, which must not be changed.
+// ListZones reads zones of the cache, which must not be changed.
 func ListZones(ctx context.Context, c client.Reader, options ...client.ListOption) ([]*v1beta1.DNSZone, error) {
 	var list v1beta1.DNSZoneList
 	err := c.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...)
 	return pointersTo(list.Items), err
 }
 
-// ListInstances returns instances of the cache, which must not be changed.
+// ListInstances reads instances of the cache, which must not be changed.
 func ListInstances(ctx context.Context, c client.Reader, options ...client.ListOption) ([]*v1beta1.Bind9Instance, error) {
 	var list v1beta1.Bind9InstanceList
 	err := c.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...)
 	return pointersTo(list.Items), err
 }
 
-// ListLiveInstances returns all instances that are not being deleted.
+// ListLiveInstances reads all instances that are not being deleted; they must not be changed.
 func ListLiveInstances(ctx context.Context, c client.Reader) ([]*v1beta1.Bind9Instance, error) {
 	all, err := ListInstances(ctx, c)
 	return membership.LiveInstances(all), err
 }
 
-// Read returns what decides on which servers zones are, with the instances that are not being deleted. The instances of
-// cluster-scoped clusters that name no namespace are in home.
+// Read gathers what decides on which servers zones are, with the instances that are not being deleted. The instances of cluster-scoped
+// clusters that name no namespace are in home.
 func Read(ctx context.Context, c client.Reader, home string) (*membership.Fleet, error) {
 	instances, err := ListLiveInstances(ctx, c)
 	var clusters v1beta1.Bind9GlobalClusterList
@@ -55,14 +55,14 @@ func Read(ctx context.Context, c client.Reader, home string) (*membership.Fleet,
 	}, home), err
 }
 
-// ListPods returns pods of the cache, which must not be changed.
+// ListPods reads pods of the cache, which must not be changed.
 func ListPods(ctx context.Context, c client.Reader, options ...client.ListOption) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	err := c.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...)
 	return pointersTo(list.Items), err
 }
 
-// ListServers returns the servers that the instances should have, with what their pods say.
+// ListServers lists the servers that the instances should have, with what their pods say.
 func ListServers(ctx context.Context, c client.Reader, instances []*v1beta1.Bind9Instance) ([]observe.Server, error) {
 	var pods []*corev1.Pod
 	seen := map[string]bool{}
@@ -88,12 +88,12 @@ func pointersTo[T any](items []T) []*T {
 	return all
 }
 
-// SidecarOf returns where the sidecar beside a server listens.
+// SidecarOf is where the sidecar beside a server listens.
 func SidecarOf(s observe.Server) bindcar.Address {
 	return bindcar.Address{Addr: netip.AddrPortFrom(s.Addr.Addr(), named.SidecarPort), Namespace: s.Namespace, Instance: s.Instance}
 }
 
-// SidecarOfPod returns where the sidecar in a pod listens. It is an error when the pod has no address yet.
+// SidecarOfPod is where the sidecar in a pod listens. It is an error when the pod has no address yet.
 func SidecarOfPod(pod *corev1.Pod) (bindcar.Address, error) {
 	ip, err := netip.ParseAddr(pod.Status.PodIP)
 	return bindcar.Address{

@@ -22,7 +22,7 @@ const (
 	pausePerZone    = time.Millisecond
 )
 
-// LookInterval returns how soon an instance with so many zones, or a cluster, is looked at again that nothing happens to.
+// LookInterval is how soon an instance with so many zones, or a cluster, is looked at again that nothing happens to.
 func LookInterval(ctx context.Context, c client.Reader, zones int) time.Duration {
 	instances, err := ListInstances(ctx, c)
 	if err != nil {
@@ -36,7 +36,7 @@ func lookIntervalOf(instances, zones int) time.Duration {
 	return min(max(byInstances, byZones, minLookInterval), maxLookInterval)
 }
 
-// DebounceFor returns how long events about zones are gathered into one look at an instance that has so many.
+// DebounceFor is how long events about zones are gathered into one look at an instance that has so many.
 func DebounceFor(zones int) time.Duration {
 	return min(max(time.Duration(zones)*pausePerZone, Debounce), maxLookInterval)
 }

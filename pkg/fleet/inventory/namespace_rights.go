@@ -24,8 +24,8 @@ type NamespaceRights struct {
 	Account client.ObjectKey
 }
 
-// Explain returns an error that wraps ErrNotEnrolled in place of one that says that something is forbidden in a namespace, if
-// the reason is that this process may not run servers there. What a quota or admission forbids has another reason.
+// Explain puts an error that wraps ErrNotEnrolled in place of one that says that something is forbidden in a namespace, if the reason is
+// that this process may not run servers there. What a quota or admission forbids has another reason.
 func (r NamespaceRights) Explain(ctx context.Context, namespace string, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err

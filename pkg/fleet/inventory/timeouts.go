@@ -15,7 +15,7 @@ type Timeouts struct {
 	Key time.Duration
 }
 
-// For returns how long what an error reports as missing may take to appear.
+// For is how long what an error says is missing may take to appear.
 func (t Timeouts) For(err error) time.Duration {
 	var answer apierrors.APIStatus
 	if errors.As(err, &answer) {

@@ -80,7 +80,7 @@ func (w InstanceWakeups) Wake(namespace, name string) {
 	}
 }
 
-// Sooner returns the shorter of two durations until a requeue, of which 0 means none.
+// Sooner is the shorter of two durations until a requeue, of which 0 means none.
 func Sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b

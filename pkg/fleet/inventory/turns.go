@@ -47,7 +47,7 @@ type waiter struct {
 // workersPerNamespaces is how many namespaces may use up their turns before the others have to wait for workers.
 const workersPerNamespaces = 16
 
-// Workers returns how many workers the controller needs.
+// Workers is how many workers the controller needs.
 func (t *Turns) Workers() int { return workersPerNamespaces * t.PerNamespace }
 
 // Start implements source.Source of controller-runtime.
@@ -70,7 +70,7 @@ func (t *Turns) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	return t.Reconciler.Reconcile(ctx, req)
 }
 
-// take returns the turn of an object. If it has to wait, it is queued.
+// take takes the turn of an object. If it has to wait, it is queued.
 func (t *Turns) take(req ctrl.Request) (own turn, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -55,7 +55,7 @@ func (c *Cache) setRing(name client.ObjectKey, owner types.UID, ring named.Keyri
 	c.Set(name, ring.Active())
 }
 
-// ringOf returns what the same owner stored, unless that was long ago: somebody else may have changed the Secret.
+// ringOf is what the same owner stored, unless that was long ago: somebody else may have changed the Secret.
 func (c *Cache) ringOf(name client.ObjectKey, owner types.UID) (named.Keyring, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,29 +63,29 @@ func (c *Cache) ringOf(name client.ObjectKey, owner types.UID) (named.Keyring, b
 	return known.Keyring, ok && known.owner == owner && time.Since(known.at) < apply.RereadAfter
 }
 
-// LastRing returns the ring in a Secret as it was stored last, and the zero value when it never was.
+// LastRing is the ring in a Secret as it was stored last; the zero value when it never was.
 func (c *Cache) LastRing(name client.ObjectKey) named.Keyring {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.rings[name].Keyring
 }
 
-// UpdateKey returns the key that updates to an instance's servers are signed with.
+// UpdateKey signs updates to an instance's servers.
 func (c *Cache) UpdateKey(ctx context.Context, i *v1beta1.Bind9Instance) (*wire.Key, error) {
 	return c.Get(ctx, UpdateKeySecret(i))
 }
 
-// TransferKey returns the key that transfers from an instance's servers are signed with.
+// TransferKey signs transfers from an instance's servers.
 func (c *Cache) TransferKey(ctx context.Context, i *v1beta1.Bind9Instance) (*wire.Key, error) {
 	return c.Get(ctx, TransferKeySecret(i))
 }
 
-// UpdateKeySecret returns the Secret of the key ring that an instance's update key is in.
+// UpdateKeySecret is the Secret of the key ring that an instance's update key is in.
 func UpdateKeySecret(i *v1beta1.Bind9Instance) client.ObjectKey {
 	return client.ObjectKey{Namespace: i.Namespace, Name: named.UpdateKeySecretName(i)}
 }
 
-// TransferKeySecret returns the Secret of the key ring that an instance's transfer key is in.
+// TransferKeySecret is the Secret of the key ring that an instance's transfer key is in.
 func TransferKeySecret(i *v1beta1.Bind9Instance) client.ObjectKey {
 	return client.ObjectKey{Namespace: i.Namespace, Name: named.TransferKeySecretName(i)}
 }

@@ -28,8 +28,8 @@ func (p *ensurePass) followGuests(ctx context.Context, role named.KeyRole, sourc
 	return ring.FollowGuests(role, source, guests)
 }
 
-// guestKeys returns the keys with which servers outside transfer zones from the owner's primaries, in an order that does not
-// change. A key that cannot be read for a moment stays what it was.
+// guestKeys are the keys with which servers outside transfer zones from the owner's primaries, in an order that does not change. A key
+// that cannot be read for a moment stays what it was.
 func (p *ensurePass) guestKeys(ctx context.Context, role named.KeyRole, before []named.GuestKey) ([]named.GuestKey, error) {
 	if role != named.KeyTransfer {
 		return nil, nil
@@ -65,7 +65,7 @@ func (p *ensurePass) guestKey(ctx context.Context, provider *v1beta1.DNSProvider
 	return named.NewGuestKey(provider.Namespace, provider.Name, key)
 }
 
-// guests returns the providers whose secondaries transfer a zone that a primary of the owner serves.
+// guests are the providers whose secondaries transfer a zone that a primary of the owner serves.
 func (p *ensurePass) guests(ctx context.Context) (guests []*v1beta1.DNSProvider, err error) {
 	var list v1beta1.DNSProviderList
 	if err := p.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

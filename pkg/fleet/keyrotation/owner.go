@@ -29,7 +29,7 @@ type Owner struct {
 	podLabels map[string]string
 }
 
-// OwnerOf returns the owner of an instance's keys: its cluster or, when that has no Object, the instance itself.
+// OwnerOf is the owner of an instance's keys: its cluster or, when that has no Object, the instance itself.
 func OwnerOf(i *v1beta1.Bind9Instance, c inventory.Cluster) Owner {
 	if c.Object != nil {
 		return ClusterOwner(c)
@@ -37,12 +37,12 @@ func OwnerOf(i *v1beta1.Bind9Instance, c inventory.Cluster) Owner {
 	return Owner{i, inventory.InstanceKind, i.Namespace, named.StandaloneKeys(&i.Spec), i, named.SelectorLabels(i.Name)}
 }
 
-// ClusterOwner returns a cluster as the owner of its instances' keys.
+// ClusterOwner is a cluster as the owner of its instances' keys.
 func ClusterOwner(c inventory.Cluster) Owner {
 	return Owner{c, c.Kind, c.Namespace, named.ClusterKeys(c.Spec), c.Object, map[string]string{v1beta1.ClusterLabel: c.GetName()}}
 }
 
-// Labels returns the labels of what the owner's keys are stored and granted with.
+// Labels are on what the owner's keys are stored and granted with.
 func (o Owner) Labels() map[string]string {
 	return map[string]string{named.LabelName: named.AppName, named.LabelPartOf: o.GetName(), named.LabelManagedBy: named.Manager}
 }
@@ -56,7 +56,7 @@ func (o Owner) secretKey(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: o.Namespace, Name: name}
 }
 
-// ObjectMeta returns the metadata of a Secret that the owner controls.
+// ObjectMeta is for a Secret that the owner controls.
 func (o Owner) ObjectMeta(name client.ObjectKey) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: name.Namespace, Name: name.Name, Labels: o.Labels(),
@@ -67,8 +67,7 @@ func (o Owner) ObjectMeta(name client.ObjectKey) metav1.ObjectMeta {
 	}
 }
 
-// checkPredecessor returns an error of apply.Predecessors if a Secret is about to go with a deleted object that had the owner's
-// name.
+// checkPredecessor is an error for apply.Predecessors if a Secret is about to go with a deleted object that had the owner's name.
 func (o Owner) checkPredecessor(secret *corev1.Secret) error {
 	return apply.CheckPredecessor(secret, "Secret", o.ObjectMeta(client.ObjectKey{}).OwnerReferences[0])
 }

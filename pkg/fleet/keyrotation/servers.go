@@ -22,7 +22,7 @@ type serverKeys struct {
 	keys bindcar.ServerKeys
 }
 
-// keyFacts returns what the servers report, which are asked when a step depends on it.
+// keyFacts ask the servers when a step depends on it.
 func (p *ensurePass) keyFacts(role named.KeyRole) named.KeyFacts {
 	onAll := func(holds func(serverKeys) bool) bool {
 		servers := p.servers()

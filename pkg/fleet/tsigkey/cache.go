@@ -39,14 +39,14 @@ type cachedKey struct {
 	err error
 }
 
-// NewCache returns a cache that reads a key again when it is older than maxAge. A key that was replaced stays valid for
-// named.KeyGrace; maxAge and the longest use of a key must end within it. A key that cannot be read again is used for grace
-// longer, unless a server refuses it.
+// NewCache returns a cache that reads a key again when it is older than maxAge. A key that was replaced stays valid for named.KeyGrace;
+// maxAge and the longest use of a key must end within it. A key that cannot be read again is used for grace longer, unless a server
+// refuses it.
 func NewCache(read ReadFunc, maxAge, grace time.Duration) *Cache {
 	return &Cache{read: read, maxAge: maxAge, grace: grace, entries: cache.NewExpiring(), last: cache.NewExpiring()}
 }
 
-// Get returns the key in a Secret. Concurrent callers share one read, and for a short while its failure.
+// Get reads the key in a Secret. Concurrent callers share one read, and for a short while its failure.
 func (c *Cache) Get(ctx context.Context, secret types.NamespacedName) (*wire.Key, error) {
 	if cached, ok := c.entries.Get(secret); ok {
 		return cached.(cachedKey).key, cached.(cachedKey).err
@@ -78,7 +78,7 @@ func (c *Cache) readKey(ctx context.Context, secret types.NamespacedName) (*wire
 	return result.key, result.err
 }
 
-// lastKey returns the key that was read last if it may still be used, else the error.
+// lastKey is the key that was read last if it may still be used, else the error.
 func (c *Cache) lastKey(secret types.NamespacedName, err error) cachedKey {
 	if last, ok := c.last.Get(secret); ok {
 		return cachedKey{key: last.(*wire.Key)}

@@ -73,7 +73,7 @@ type Configuration interface {
 	GetKind() *string
 }
 
-// StampDigest returns the digest of a configuration, which it adds as an annotation.
+// StampDigest hashes a configuration and annotates it with the digest.
 func StampDigest[T interface {
 	WithAnnotations(annotations map[string]string) T
 }](child T) (digest string, err error) {
@@ -83,7 +83,7 @@ func StampDigest[T interface {
 	return digest, err
 }
 
-// IsApplied reports whether a cached object shows the configuration with the digest.
+// IsApplied compares a digest with the annotation of a cached object.
 func IsApplied(cached client.Object, digest string) bool {
 	return cached.GetUID() != "" && cached.GetAnnotations()[digestAnnotation] == digest
 }
@@ -131,16 +131,16 @@ func (c *Children) Apply(ctx context.Context, children ...Configuration) error {
 	return nil
 }
 
-// isReadByName reports whether a child is of a kind that is not watched: that would need the right to read all that there are.
+// isReadByName is true for children of kinds that are not watched: watching needs the right to read all objects of the kind.
 func isReadByName(kind string) bool { return kind == "Secret" || kind == "ConfigMap" }
 
-// wasJustSeen reports whether a child that is read by name was so a moment ago.
+// wasJustSeen spares the read of a child that was read by name a moment ago.
 func (c *Children) wasJustSeen(name, digest string, now time.Time) bool {
 	known := c.lastApplied(name)
 	return known.digest == digest && now.Sub(known.seen) < RereadAfter
 }
 
-// readMetadata returns the metadata of the object with a child's name, empty if there is none.
+// readMetadata reads the metadata of the object with a child's name; it is empty if there is none.
 func (c *Children) readMetadata(ctx context.Context, child Configuration) (*metav1.PartialObjectMetadata, error) {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(schema.FromAPIVersionAndKind(*child.GetAPIVersion(), *child.GetKind()))
@@ -185,7 +185,7 @@ func (c *Children) apply(ctx context.Context, child runtime.ApplyConfiguration, 
 	return nil
 }
 
-// lastApplied returns what was applied under a name, the zero value if that was long ago.
+// lastApplied is what was applied under a name; the zero value if that was long ago.
 func (c *Children) lastApplied(name string) appliedChild {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,7 +199,7 @@ func (a appliedChild) isUnchanged(digest string, found client.Object, now time.T
 	return a.digest == digest && (found.GetUID() == a.uid && versionOf(found) == a.version || now.Sub(a.at) < CacheLag)
 }
 
-// versionOf returns what changes with the specification: the generation where the kind has one, else the resource version.
+// versionOf changes with the specification: it is the generation where the kind has one, else the resource version.
 func versionOf(o client.Object) string {
 	if g := o.GetGeneration(); g > 0 {
 		return strconv.FormatInt(g, 10)
@@ -216,8 +216,7 @@ func digestOf(configuration any) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// IsNamespaceTerminating reports whether an error means that nothing can be made in a namespace any more because it is
-// being deleted.
+// IsNamespaceTerminating reports whether nothing can be created in a namespace any more because it is being deleted.
 func IsNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

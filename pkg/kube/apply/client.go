@@ -19,10 +19,10 @@ import (
 // ten minutes at most.
 const writeMemory = 15 * time.Minute
 
-// NewClient returns a client whose Get never returns an object as it was before this client last changed it. Informers lag
-// behind the writes of their own process; whoever compares with what they have takes a status that was just replaced for
-// the present one, and leaves out the write that would correct it. While the cache has an older object, Get reads from
-// kube-apiserver. List reads from the cache alone.
+// NewClient returns a client whose Get never yields an object as it was before this client last changed it. Informers lag behind the
+// writes of their own process; whoever compares with what they have takes a status that was just replaced for the present one, and leaves
+// out the write that would correct it. While the cache has an older object, Get reads from kube-apiserver. List reads from the cache
+// alone.
 func NewClient(config *rest.Config, options client.Options) (client.Client, error) {
 	cached, err := client.New(config, options)
 	if err != nil {
@@ -113,7 +113,7 @@ func (w *ownWrites) record(o metav1.Object) {
 	}
 }
 
-// isOutdated reports whether an object is older than the last write to it.
+// isOutdated compares an object with the last write to it.
 func (w *ownWrites) isOutdated(o metav1.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -50,7 +50,8 @@ func (c *Corrections) IsOverwritten(before, after client.Object) bool {
 	return !equality.Semantic.DeepEqual(statusOf(before), statusOf(after))
 }
 
-// Delay returns how soon the status of an object is put right that was just overwritten.
+// Delay is how soon an overwritten status is corrected. It doubles with each correction of the object, from firstCorrection to
+// lastCorrection.
 func (c *Corrections) Delay(object types.UID) time.Duration {
 	delay := firstCorrection
 	if last, ok := c.delays.Get(object); ok {
@@ -60,7 +61,7 @@ func (c *Corrections) Delay(object types.UID) time.Duration {
 	return delay
 }
 
-// Handler returns a handler of events that has objects reconciled whose status somebody else has overwritten.
+// Handler has objects reconciled whose status somebody else has overwritten.
 func (c *Corrections) Handler() handler.EventHandler {
 	return handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		if c.IsOverwritten(e.ObjectOld, e.ObjectNew) {
@@ -74,7 +75,7 @@ func (c *Corrections) Others() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return !c.IsOverwritten(e.ObjectOld, e.ObjectNew) }}
 }
 
-// covers reports whether the last own write to an object is the one that made it so, or a later one.
+// covers reports whether our last write to an object made it what it is, or came later.
 func (w *ownWrites) covers(o metav1.Object) bool {
 	if w == nil {
 		return false
@@ -88,7 +89,6 @@ func (w *ownWrites) covers(o metav1.Object) bool {
 	return last != "" && (last == o.GetResourceVersion() || isOlder(o.GetResourceVersion(), last))
 }
 
-// statusOf returns the status of an object of one of our kinds.
 func statusOf(o client.Object) any {
 	return reflect.ValueOf(o).Elem().FieldByName("Status").Addr().Interface()
 }

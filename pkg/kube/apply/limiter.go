@@ -22,8 +22,7 @@ type StatusLimiter struct {
 	last map[types.UID]time.Time
 }
 
-// Delay returns how long a write has to wait for the end of an interval after the last one. With 0 the write counts as
-// done now.
+// Delay is how long a write has to wait for the end of an interval after the last one. With 0 the write counts as done now.
 func (l *StatusLimiter) Delay(object types.UID, now time.Time, interval time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -50,7 +50,7 @@ func Metadata(ctx context.Context, c client.Client, obj client.Object, marks Mar
 	return written, err
 }
 
-// MergePatch returns a JSON merge patch of fields of an object's metadata and of fields beside it, whose nested keys are all that it
+// MergePatch makes a JSON merge patch of fields of an object's metadata and of fields beside it, whose nested keys are all that it
 // changes. With a resource version it fails with a conflict if the object has another one by now.
 func MergePatch(resourceVersion string, metadata, fields map[string]any) (client.Patch, error) {
 	object, own := map[string]any{}, map[string]any{}
@@ -82,7 +82,7 @@ func (m Marks) check() error {
 	return nil
 }
 
-// changesTo returns the fields of metadata that differ with the marks, for a merge patch.
+// changesTo has the metadata in which an object differs from the marks, for a merge patch.
 func (m Marks) changesTo(obj client.Object) map[string]any {
 	changes, annotations := map[string]any{}, map[string]any{}
 	have := obj.GetAnnotations()
@@ -112,8 +112,8 @@ func (m Marks) changesTo(obj client.Object) map[string]any {
 	return changes
 }
 
-// emptyLike returns an object of the same type, kind and name with nothing else in it: decoding an answer would leave in place what
-// the answer does not have.
+// emptyLike makes an object of the same type, kind and name with nothing else in it: decoding an answer would leave in place what the
+// answer does not have.
 func emptyLike(obj client.Object) client.Object {
 	o := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 	o.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())

@@ -22,8 +22,8 @@ import (
 // child's owner not deleted.
 var ErrForeign = errors.New("the object exists already and is somebody else's")
 
-// Predecessors returns which object an error is about that still belongs to a deleted object of the same kind and name as its
-// owner, as the end of a sentence; empty for any other error. Kubernetes deletes the object in a moment.
+// Predecessors names, as the end of a sentence, the object of an error that still belongs to a deleted owner of the same kind and name;
+// empty for any other error. Kubernetes deletes the object in a moment.
 func Predecessors(err error) string {
 	var foreign *foreignError
 	if !errors.As(err, &foreign) || !isPredecessor(foreign.holder, foreign.owner) {
@@ -32,7 +32,7 @@ func Predecessors(err error) string {
 	return fmt.Sprintf("the deletion of %s, which a former %s %s left", foreign.object, foreign.owner.Kind, foreign.owner.Name)
 }
 
-// CheckPredecessor returns an error of Predecessors if a predecessor of the owner controls the object.
+// CheckPredecessor fails with an error for Predecessors if a predecessor of the owner controls the object.
 func CheckPredecessor(o client.Object, kind string, owner metav1.OwnerReference) error {
 	if holder := metav1.GetControllerOf(o); isPredecessor(holder, &owner) {
 		return &foreignError{object: nameOf(kind, o.GetNamespace(), o.GetName()), owner: &owner, holder: holder}
@@ -109,7 +109,7 @@ func asUnstructured(child runtime.ApplyConfiguration) (*unstructured.Unstructure
 	return u, u.UnmarshalJSON(text)
 }
 
-// readOrCreate returns the object that has the child's name, past the cache, after it has created it if there was none.
+// readOrCreate reads the object with the child's name past the cache, and creates it if there is none.
 func readOrCreate(ctx context.Context, c client.Client, wanted *unstructured.Unstructured) (live *unstructured.Unstructured, created bool, err error) {
 	const attempts = 2 // Siblings may create a child that they share at the same time.
 	for attempt := 1; ; attempt++ {

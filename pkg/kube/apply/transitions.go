@@ -70,7 +70,7 @@ var refusals = []string{
 	status.ZoneTransferFailed, status.TransferRefused, status.UpdateRefused, status.AuthenticationFailed, status.KeyUnusable, status.SecretUnusable,
 }
 
-// refusalOf returns the first condition with the reason of a refusal; nil if there is none. Ready is the first condition of all.
+// refusalOf is the first condition with the reason of a refusal; nil if there is none. Ready is the first condition of all.
 func (s Summary) refusalOf() *metav1.Condition {
 	for i, c := range s.Conditions {
 		if slices.Contains(refusals, c.Reason) {
@@ -80,8 +80,8 @@ func (s Summary) refusalOf() *metav1.Condition {
 	return nil
 }
 
-// compareRefusals returns the Events of refusals. The end of one on which Ready depends is that the object is ready. Of another nothing is
-// known while the object is not ready: a greater problem hides it.
+// compareRefusals makes the Events of refusals. The end of a refusal on which Ready depends is that the object is ready. Nothing is known
+// about others while the object is not ready: a greater problem hides them.
 func compareRefusals(before, after Summary) (all []notice) {
 	was, is := before.refusalOf(), after.refusalOf()
 	switch {
@@ -93,7 +93,7 @@ func compareRefusals(before, after Summary) (all []notice) {
 	return all
 }
 
-// compareSummaries returns what is worth an Event. A failure, or a refusal, says more than that its object is not ready.
+// compareSummaries decides what is worth an Event. A failure, or a refusal, says more than that its object is not ready.
 func compareSummaries(before, after Summary) (all []notice) {
 	failed := after.FailureReason != "" && after.FailureReason != before.FailureReason
 	switch {
@@ -122,7 +122,7 @@ func compareSummaries(before, after Summary) (all []notice) {
 	return all
 }
 
-// isServerCondition reports whether a condition is about a pod of an instance, or about the servers of a provider.
+// isServerCondition is true for conditions about a pod of an instance, or about the servers of a provider.
 func isServerCondition(name string) bool {
 	return name == status.Reachable || strings.HasPrefix(name, "Pod-")
 }

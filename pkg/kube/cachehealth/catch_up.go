@@ -20,10 +20,10 @@ import (
 // drainTimeout is how long an informer may take to store what it was given last.
 const drainTimeout = 5 * time.Second
 
-// isExpired reports whether a watch cannot begin where it is to: kube-apiserver has forgotten that version, as after each of its starts.
+// isExpired reports whether a watch cannot begin where it should: kube-apiserver has forgotten that version, as after each of its starts.
 func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// catchUp returns a watch that begins with what the informer has missed since the version that it was given last, by a list. client-go
+// catchUp watches from the last version that the informer was given: first come, by a list, the events that it has missed. client-go
 // would list as well, after a pause that doubles with each such gap within two minutes.
 func (w *monitored) catchUp(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	given := w.given.Load()
@@ -62,8 +62,8 @@ func (w *monitored) waitDrained(ctx context.Context, given string) error {
 	})
 }
 
-// missedEvents returns the events that turn what the informer holds into a list. Their versions never decrease: wherever the informer stops
-// reading them, it can go on from the last. Deletions come first, and the last event has the version of the list.
+// missedEvents turn what the informer holds into a list. Their versions never decrease: wherever the informer stops reading them, it can
+// go on from the last. Deletions come first, and the last event has the version of the list.
 func (w *monitored) missedEvents(list runtime.Object, given string) ([]watch.Event, error) {
 	items, err := meta.ExtractList(list)
 	if err != nil {
@@ -106,7 +106,7 @@ func (w *monitored) missedEvents(list runtime.Object, given string) ([]watch.Eve
 	return slices.Concat(deletions, events, []watch.Event{end}), nil
 }
 
-// versionOf returns the version of an object or a list, "" if it has none.
+// versionOf is "" for an object or a list without a version.
 func versionOf(o any) string {
 	if of, err := meta.CommonAccessor(o); err == nil {
 		return of.GetResourceVersion()
@@ -114,7 +114,7 @@ func versionOf(o any) string {
 	return ""
 }
 
-// withVersion returns a copy of an object with another version.
+// withVersion copies an object and sets its version.
 func withVersion(o runtime.Object, version string) runtime.Object {
 	changed := o.DeepCopyObject()
 	if of, err := meta.CommonAccessor(changed); err == nil {

@@ -74,7 +74,7 @@ type failure struct {
 	err   error
 }
 
-// NewMonitor returns a Monitor without caches.
+// NewMonitor begins without caches.
 func NewMonitor() *Monitor {
 	return &Monitor{now: time.Now, failing: map[string]failure{}, following: map[string]bool{}}
 }
@@ -87,7 +87,7 @@ func (m *Monitor) NewInformer(from cache.ListerWatcher, example runtime.Object, 
 	return informer
 }
 
-// Watch returns a ListerWatcher that passes on another one and reports its failures. example is an object of its kind.
+// Watch passes a ListerWatcher on and records its failures. example is an object of its kind.
 func (m *Monitor) Watch(example runtime.Object, from cache.ListerWatcher) cache.ListerWatcher {
 	return m.watch(example, from)
 }
@@ -100,7 +100,7 @@ func (m *Monitor) watch(example runtime.Object, from cache.ListerWatcher) *monit
 	return &monitored{Monitor: m, name: name, example: example, from: cache.ToListerWatcherWithContext(from), unsupported: watchlist.DoesClientNotSupportWatchListSemantics(from)}
 }
 
-// typeOf returns the name of an object's Go type without its package.
+// typeOf is the name of an object's Go type without its package.
 func typeOf(o runtime.Object) string {
 	name := fmt.Sprintf("%T", o)
 	return name[strings.LastIndexByte(name, '.')+1:]
@@ -109,7 +109,7 @@ func typeOf(o runtime.Object) string {
 // Check is a readiness check: it fails while a cache has been failing for too long.
 func (m *Monitor) Check(*http.Request) error { return m.Failing(tolerance) }
 
-// Failing returns an error while a cache has been failing for so long, or longer: it may hold what is no longer so.
+// Failing is an error while a cache has been failing for so long, or longer: it may hold what is no longer so.
 func (m *Monitor) Failing(tolerance time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -320,7 +320,7 @@ func (w *monitored) noteGiven(o runtime.Object) {
 // noteHeard notes that kube-apiserver has said something of the kind.
 func (w *monitored) noteHeard() { lastEvent.WithLabelValues(w.name).Set(float64(w.now().Unix())) }
 
-// accept reports whether the informer is to have an event of its watch.
+// accept decides whether the informer is to have an event of its watch.
 func (w *monitored) accept(ctx context.Context, e watch.Event) bool {
 	if e.Type != watch.Error {
 		w.noteHeard()
@@ -340,7 +340,7 @@ func (w *monitored) accept(ctx context.Context, e watch.Event) bool {
 	return true
 }
 
-// reportOutcome reports what a request led to. One that the informer ended, or whose start is too old, is no failure.
+// reportOutcome records how a request ended. A request that the informer ended, or whose start is too old, is no failure.
 func (w *monitored) reportOutcome(ctx context.Context, err error) {
 	if ctx.Err() != nil || isExpired(err) {
 		return

@@ -44,14 +44,14 @@ func waitToResume(ctx context.Context) {
 	}
 }
 
-// isAway reports whether an error is that no kube-apiserver is reached, or none that can read its store at present. What was
-// answered and cannot be read is no such error.
+// isAway reports whether no kube-apiserver is reached, or none that can read its store at present. An answer that cannot be read is no
+// such error.
 func isAway(err error) bool {
 	var transport *url.Error
 	return errors.As(err, &transport) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsInternalError(err)
 }
 
-// isEarly reports whether an error is one that a kube-apiserver which has just started answers requests with that it grants later.
+// isEarly recognizes the answers of a kube-apiserver that has just started to requests that it grants later.
 func isEarly(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err)
 }
@@ -79,7 +79,7 @@ func WaitForServer(ctx context.Context, config *rest.Config) error {
 	}
 }
 
-// isCut reports whether an error that a watch ends with is that its connection was lost: it can go on where it was.
+// isCut reports whether a watch ended because its connection was lost: it can go on where it was.
 func isCut(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) || !apierrors.HasStatusCause(err, decodingCause) {

@@ -40,7 +40,6 @@ func newCounter(kind string, failed *metrics.GaugeVec) *counter {
 	return &counter{kind: kind, failed: failed, objects: map[types.NamespacedName]string{}, counts: map[string]int{}, seen: map[string]bool{}}
 }
 
-// newGauge returns the metric.
 func newGauge() *metrics.GaugeVec {
 	return metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Name: "lockstep_objects_failed", Help: "Objects that a person has to help, by kind and reason.", StabilityLevel: metrics.ALPHA,

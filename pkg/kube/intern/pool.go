@@ -1,5 +1,6 @@
 // Package intern has the objects of an informer cache share what many of them have in common: labels, annotations, finalizers,
-// conditions and references. Decoded from JSON, each has its own copy of all that, which is more than half of what a record takes.
+// conditions and references. Decoded from JSON, each has its own copy, which is two thirds of what a record takes: 1,890 bytes
+// alone, 654 shared (go test -run xxx -bench Records ./pkg/kube/intern).
 package intern
 
 import (
@@ -198,7 +199,7 @@ func shareByText[V any](text []byte, known *values[string, V], value V) V {
 	return share(known, string(text), value)
 }
 
-// share returns the value that is known by a key, which is this one if there is none.
+// share is the value that is known by a key; an unknown one is added.
 func share[K comparable, V any](known *values[K, V], key K, value V) V {
 	if same, ok := (*known)[key]; ok {
 		return same

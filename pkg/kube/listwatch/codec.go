@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
-// newCodecs returns client-go's codecs for JSON, with a fast path for the events of a watch. What the fast path does not know is
-// decoded as ever.
+// newCodecs adds a fast path for the events of a watch to client-go's codecs for JSON. What the fast path does not know is decoded as
+// ever.
 func newCodecs(scheme *runtime.Scheme) runtime.NegotiatedSerializer {
 	return codecs{serializer.NewCodecFactory(scheme).WithoutConversion(), scheme}
 }
@@ -54,8 +54,8 @@ type frameReader struct {
 	rest   jsontext.Value
 }
 
-// Read returns the next value, or a part of it with io.ErrShortBuffer. Errors of the stream are returned as they are: client-go
-// compares some of them.
+// Read yields the next value, or a part of it with io.ErrShortBuffer. Errors of the stream are passed on as they are: client-go compares
+// some of them.
 func (r *frameReader) Read(into []byte) (int, error) {
 	if len(r.rest) == 0 {
 		value, err := r.values.ReadValue()
@@ -106,7 +106,7 @@ func (o objects) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 	return o.Serializer.Decode(data, defaults, into)
 }
 
-// kindOf returns the kind of an object that begins with apiVersion and kind, as all do that kube-apiserver sends. Of others it returns none.
+// kindOf reads the kind of an object that begins with apiVersion and kind, as all do that kube-apiserver sends. It is empty for others.
 func kindOf(data []byte) schema.GroupVersionKind {
 	d := jsontext.NewDecoder(bytes.NewBuffer(data), tolerant)
 	var head [5]string // {, a name, its value, a name, its value

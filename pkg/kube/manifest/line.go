@@ -7,9 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Line returns the line of a field, or of the nearest thing around it that is there: a required field that is missing has the
-// line of what it is missing in. Fields are written as Kubernetes writes them: spec.endpoints[0].targets[1],
-// spec.selector.matchLabels[app].
+// Line is the line of a field, or of the nearest thing around it that is there: a missing required field has the line of what it is
+// missing in. Fields are written as Kubernetes writes them: spec.endpoints[0].targets[1], spec.selector.matchLabels[app].
 func (o Object) Line(field string) int {
 	node, line := o.node, o.node.Line
 	for _, step := range splitPath(field) {
@@ -22,7 +21,7 @@ func (o Object) Line(field string) int {
 	return line
 }
 
-// stepInto returns what a mapping or sequence has under a step, and its line: that of the key, when it has one.
+// stepInto finds what a mapping or sequence has under a step, and its line: the key's, if it has one.
 func stepInto(n *yaml.Node, step string) (*yaml.Node, int) {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -85,7 +85,7 @@ func parseDocument(file string, text []byte, line int) ([]Object, error) {
 	return flattenList(Object{unstructured.Unstructured{Object: value}, file, node}), nil
 }
 
-// flattenList returns the items of a list, or the object itself.
+// flattenList yields the items of a list, or the object itself.
 func flattenList(o Object) []Object {
 	items, ok := o.Object["items"].([]any)
 	list := childNode(o.node, "items")
@@ -111,7 +111,7 @@ func shiftLines(n *yaml.Node, lines int) {
 
 var lineIn = regexp.MustCompile(`line (\d+)`)
 
-// newFault returns an error of the YAML library with its place; the line is the document's where it does not say.
+// newFault gives an error of the YAML library its place; the line is the document's where the error has none.
 func newFault(file string, line int, err error) Fault {
 	message := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
 	if m := lineIn.FindStringSubmatch(message); m != nil {

@@ -73,8 +73,8 @@ func readLimited(r io.Reader, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// listFiles returns the manifests of a folder, or the file itself whatever its name and kind. In folders, pipes and devices are
-// passed over, and links to folders are not followed.
+// listFiles lists the manifests of a folder, or the file itself whatever its name and kind. In folders, pipes and devices are passed
+// over, and links to folders are not followed.
 func listFiles(name string) ([]string, error) {
 	info, err := os.Stat(name)
 	if err != nil {

@@ -60,16 +60,16 @@ func Load(files fs.FS) (Kinds, error) {
 	return kinds, nil
 }
 
-// GroupVersionKind returns the kind's full name.
+// GroupVersionKind is the kind's full name.
 func (k *Kind) GroupVersionKind() runtimeschema.GroupVersionKind {
 	spec := k.Definition.Spec
 	return runtimeschema.GroupVersionKind{Group: spec.Group, Version: spec.Versions[0].Name, Kind: spec.Names.Kind}
 }
 
-// Namespaced reports whether objects of the kind are namespaced.
+// Namespaced is false for cluster-scoped kinds.
 func (k *Kind) Namespaced() bool { return k.Definition.Spec.Scope == apiextensionsv1.NamespaceScoped }
 
-// Internal returns the definition in kube-apiserver's internal form, with its defaults.
+// Internal converts the definition to kube-apiserver's internal form, with its defaults.
 func (k *Kind) Internal() (*apiextensions.CustomResourceDefinition, error) {
 	defaulted := k.Definition.DeepCopy()
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(defaulted)

@@ -116,7 +116,7 @@ func (d *diffWriter) writeRRset(have v1alpha1.RRset) {
 	}
 }
 
-// sameSerial returns a declared SOA with the serial of the one that is served: the serial is not declared.
+// sameSerial gives a declared SOA the served one's serial: the serial is not declared.
 func sameSerial(want, have v1alpha1.RRset) v1alpha1.RRset {
 	const serial = 2 // of the fields of RFC 1035 section 3.3.13
 	if want.Type != "SOA" || len(want.Rdata) != 1 || len(have.Rdata) != 1 {
@@ -130,7 +130,7 @@ func sameSerial(want, have v1alpha1.RRset) v1alpha1.RRset {
 	return want
 }
 
-// zoneFileLines returns an RRset's records as a zone file has them.
+// zoneFileLines writes an RRset's records as a zone file has them.
 func zoneFileLines(s v1alpha1.RRset) []string {
 	var out []string
 	for _, data := range s.Rdata {

@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/doctor"
 )
 
-// Findings returns a line for each finding, below a heading for its group, and what to do below each that is bad.
+// Findings prints a line for each finding, below a heading for its group, and the remedy below each that is bad.
 func Findings(report doctor.Report, p Palette) string {
 	var b strings.Builder
 	results, names := 0, 0

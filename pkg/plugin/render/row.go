@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
-// objectNote returns what a tree says about an object that the lines below it do not.
+// objectNote is what a tree says about an object that the lines below it do not.
 func objectNote(s *v1alpha1.SyncStatus, now time.Time) string {
 	var parts []string
 	if s.ObjectRef.Kind == "DNSZone" {
@@ -58,7 +58,7 @@ func podNodes(servers []v1alpha1.ServerStatus, now time.Time) []*treeNode {
 	return nodes
 }
 
-// podNode returns the line of one server; zones that it does not serve as it should are below it.
+// podNode makes the line of one server; zones that it does not serve as it should are below it.
 func podNode(s v1alpha1.ServerStatus, now time.Time) *treeNode {
 	n := &treeNode{
 		name:   cell{serverNode(s), plain},
@@ -100,7 +100,7 @@ func formatNumber(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// formatLag returns how far a server is behind, in serials and, as far as that was seen, in time.
+// formatLag is how far a server is behind, in serials and, as far as that was seen, in time.
 func formatLag(s v1alpha1.ServerStatus, now time.Time) string {
 	if s.SerialLag == nil || s.BehindSince == nil {
 		return formatNumber(s.SerialLag)
@@ -131,7 +131,7 @@ func serverNote(s v1alpha1.ServerStatus) string {
 	return joinNonEmpty(append(parts, rowMessage(s))...)
 }
 
-// rowMessage returns what a row's message says; of one without a message, that it is not as usual.
+// rowMessage is a row's message; without one it says what is unusual about the pod.
 func rowMessage(s v1alpha1.ServerStatus) string {
 	if s.Message == "" && !s.PodReady && s.Provider == "" {
 		return "the pod is " + cmp.Or(strings.ToLower(string(s.PodPhase)), "not there") + " and not ready"

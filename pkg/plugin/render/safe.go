@@ -61,12 +61,12 @@ func SafeText(text string) string {
 	return b.String()
 }
 
-// isCommand reports whether a terminal obeys a character. Bytes that are no UTF-8 may be one in another encoding.
+// isCommand is true for characters that a terminal obeys. Bytes that are no UTF-8 may be commands in another encoding.
 func isCommand(r rune) bool {
 	return r == utf8.RuneError || unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// lengthOfColor returns how long the sequence of a Palette is that a text begins with.
+// lengthOfColor measures the sequence of a Palette that a text begins with, in bytes; 0 if there is none.
 func lengthOfColor(text string) int {
 	for _, c := range []textColor{"0", bold, faint, red, green, yellow, cyan} {
 		if sequence := "\x1b[" + string(c) + "m"; strings.HasPrefix(text, sequence) {

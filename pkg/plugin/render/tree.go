@@ -75,7 +75,7 @@ func pruneInSync(nodes []*treeNode) []*treeNode {
 	return kept
 }
 
-// buildForest returns the trees of all objects, those of a namespace together.
+// buildForest makes the trees of all objects, namespace by namespace.
 func buildForest(items []v1alpha1.SyncStatus, o TreeOptions) []*treeNode {
 	spaces := map[string]*namespaceObjects{}
 	var names []string
@@ -128,7 +128,7 @@ func (sp *namespaceObjects) allNodes() []*treeNode {
 	return append(sp.clusterNodes(), sp.zoneNodes()...)
 }
 
-// clusterNodes returns clusters with their instances, then the instances that are no cluster's.
+// clusterNodes has clusters with their instances, then the instances of no cluster.
 func (sp *namespaceObjects) clusterNodes() []*treeNode {
 	var roots []*treeNode
 	claimed := map[string]bool{}
@@ -183,7 +183,7 @@ func byInstance(servers []v1alpha1.ServerStatus) [][]v1alpha1.ServerStatus {
 	return groups
 }
 
-// zoneNodes returns zones with their servers and records, then the records of zones that are not shown, then those of none.
+// zoneNodes has zones with their servers and records, then the records of zones that are not shown, then those of none.
 func (sp *namespaceObjects) zoneNodes() []*treeNode {
 	sortObjects(sp.zones)
 	sortObjects(sp.records)
@@ -215,7 +215,7 @@ func (sp *namespaceObjects) zoneNodes() []*treeNode {
 	return slices.Concat(roots, others, alone)
 }
 
-// recordNode returns an object with the servers of one of its zones.
+// recordNode has an object and the servers of one of its zones.
 func (sp *namespaceObjects) recordNode(s *v1alpha1.SyncStatus, zone string) *treeNode {
 	n := sp.objectNode(s)
 	for _, row := range s.Servers {

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
-// Verdicts returns a line for each object: what it is called, the verdict, how many servers are in sync, and why not all. The
-// namespace is shown when spaces is true.
+// Verdicts prints a line for each object: what it is called, the verdict, how many servers are in sync, and why not all. The namespace is
+// shown when spaces is true.
 func Verdicts(items []v1alpha1.SyncStatus, spaces bool, now time.Time, p Palette) string {
 	if len(items) == 0 {
 		return ""
@@ -45,13 +45,13 @@ func Summary(items []v1alpha1.SyncStatus, p Palette) string {
 	return p.paint(red, fmt.Sprintf("%d of %d not in sync", len(items)-in, len(items)))
 }
 
-// Change returns the log line of a changed object; Gone is for a deleted one.
+// Change is the log line of a changed object; Gone is for a deleted one.
 func Change(s *v1alpha1.SyncStatus, at time.Time, p Palette) string {
 	phase := p.paint(phaseColor(s.Status.Phase), string(s.Status.Phase))
 	return strings.TrimRight(fmt.Sprintf("%s %s %s %s %s", formatTime(at), objectPath(s), phase, serverCount(s), oneLine(statusMessage(s, at))), " ") + "\n"
 }
 
-// Gone returns the log line of a deleted object.
+// Gone is the log line of a deleted object.
 func Gone(s *v1alpha1.SyncStatus, at time.Time, p Palette) string {
 	return fmt.Sprintf("%s %s %s\n", formatTime(at), objectPath(s), p.paint(faint, "gone"))
 }
@@ -60,7 +60,7 @@ func formatTime(at time.Time) string { return at.Format(time.TimeOnly) }
 
 func objectPath(s *v1alpha1.SyncStatus) string { return s.Namespace + "/" + s.Name }
 
-// serverCount returns how many are in sync; nothing while it is not known which there are.
+// serverCount is servers in sync/servers; empty while the servers are unknown.
 func serverCount(s *v1alpha1.SyncStatus) string {
 	if s.Summary.Servers == 0 {
 		return ""
@@ -68,7 +68,7 @@ func serverCount(s *v1alpha1.SyncStatus) string {
 	return fmt.Sprintf("%d/%d", s.Summary.InSync, s.Summary.Servers)
 }
 
-// statusMessage returns why an object is not in sync, and of one that is, for how long resolvers may still have what was before.
+// statusMessage says why an object is not in sync, and of one that is, for how long resolvers may still have what was before.
 func statusMessage(s *v1alpha1.SyncStatus, now time.Time) string {
 	if s.Status.FailureReason != "" {
 		return s.Status.FailureReason + ": " + s.Status.FailureMessage

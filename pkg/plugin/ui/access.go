@@ -28,10 +28,10 @@ func newSession(host, port string) *session {
 	return &session{host: host, cookie: "lockstep-ui-" + port, secret: rand.Text(), token: rand.Text()}
 }
 
-// startURL returns the URL that starts the session. It works once.
+// startURL starts the session. It works once.
 func (s *session) startURL() string { return "http://" + s.host + "/?token=" + s.token }
 
-// redeemToken reports whether this is the token, and the first use of it.
+// redeemToken is true for the first use of the token.
 func (s *session) redeemToken(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,13 +42,13 @@ func (s *session) redeemToken(token string) bool {
 	return true
 }
 
-// hasCookie reports whether a request belongs to the session.
+// hasCookie admits the requests of the session.
 func (s *session) hasCookie(r *http.Request) bool {
 	c, err := r.Cookie(s.cookie)
 	return err == nil && subtle.ConstantTimeCompare([]byte(c.Value), []byte(s.secret)) == 1
 }
 
-// isForeign reports whether a request is not for this address, as after DNS rebinding, or was caused by another site.
+// isForeign is true for requests that are not for this address, as after DNS rebinding, or were caused by another site.
 func (s *session) isForeign(r *http.Request) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	return r.Host != s.host || origin != "" && origin != "http://"+s.host || site != "" && site != "same-origin" && site != "none"

@@ -34,8 +34,8 @@ var (
 	}
 )
 
-// isAllowed reports whether the page may send a request to the cluster: reads of SyncStatus, and of the events of one
-// object that has a SyncStatus.
+// isAllowed decides which requests the page may send to the cluster: reads of SyncStatus, and of the events of one object that has a
+// SyncStatus.
 func isAllowed(r *http.Request) bool {
 	// A path with escapes could mean something else to the next server. Names have nothing to escape.
 	if r.Method != http.MethodGet || r.URL.RawPath != "" || r.URL.EscapedPath() != r.URL.Path || r.Header.Get("Upgrade") != "" {
@@ -64,7 +64,7 @@ func selectsObject(selector string) bool {
 	return name != "" && slices.ContainsFunc(syncstatus.Kinds(), func(k syncstatus.Kind) bool { return k.Kind == kind })
 }
 
-// newProxy returns a handler that forwards allowed requests to the cluster with the rights of the config.
+// newProxy forwards allowed requests to the cluster with the rights of the config.
 func newProxy(config *rest.Config) (http.Handler, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {

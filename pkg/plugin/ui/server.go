@@ -85,7 +85,7 @@ var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 }
 
-// URL returns the URL that opens the page. It works once.
+// URL opens the page. It works once.
 func (s *Server) URL() string { return s.session.startURL() }
 
 // Serve answers until the context ends.

@@ -62,8 +62,8 @@ func (b *Backends) kindOf(p *v1beta1.DNSProvider) host.BackendKind {
 	return nil
 }
 
-// Of returns the backend of a provider. When the provider or its Secrets have changed, that is another one. It does not
-// connect. Takes is true of the provider.
+// Of is the backend of a provider, for which Takes must hold. When the provider or its Secrets have changed, that is another one. It does
+// not connect.
 func (b *Backends) Of(ctx context.Context, p *v1beta1.DNSProvider) (host.Backend, error) {
 	began := time.Now()
 	if known := b.current(p, began); known != nil {
@@ -93,8 +93,8 @@ func (b *Backends) Of(ctx context.Context, p *v1beta1.DNSProvider) (host.Backend
 	return b.open[key].backend, nil
 }
 
-// current returns the backend of a provider if it need not be made anew; nil if the Secrets have to be read. One caller reads them
-// while the others go on with what there is.
+// current is the backend of a provider if it need not be made anew; nil if the Secrets have to be read. One caller reads them while the
+// others go on with what there is.
 func (b *Backends) current(p *v1beta1.DNSProvider, now time.Time) host.Backend {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -128,7 +128,7 @@ func (b *Backends) Forget(key client.ObjectKey) {
 	}
 }
 
-// Followed returns the backend of a provider, which may be gone, at which a zone is followed; nil if it is not.
+// Followed is the backend of a provider, which may be gone, at which a zone is followed; nil if it is not.
 func (b *Backends) Followed(zone, at client.ObjectKey) host.Backend {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -164,7 +164,7 @@ func (b *Backends) Follow(zone client.ObjectKey, name string, in []*v1beta1.DNSP
 	}
 }
 
-// readSecret returns a Secret of a provider; entries are those that it needs.
+// readSecret reads a Secret of a provider; entries are those that it needs, for the error.
 func (b *Backends) readSecret(ctx context.Context, p *v1beta1.DNSProvider, name, entries string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: p.Namespace, Name: name}

@@ -46,7 +46,6 @@ func (g *Grants) Setup(mgr ctrl.Manager) error {
 		Complete(turns)
 }
 
-// providerOf returns the provider that controls an object.
 func providerOf(_ context.Context, o client.Object) []reconcile.Request {
 	owner := metav1.GetControllerOf(o)
 	if owner == nil || owner.Kind != providerKind.Kind || owner.APIVersion != providerKind.GroupVersion().String() {
@@ -85,7 +84,7 @@ func endpointsRule(p *v1beta1.DNSProvider) *rbacv1ac.PolicyRuleApplyConfiguratio
 	return rbacv1ac.PolicyRule().WithAPIGroups(discoveryv1.GroupName).WithResources("endpointslices").WithVerbs("list")
 }
 
-// secretsOf returns the names of the Secrets that the controller reads for a provider, and of those that the API server does.
+// secretsOf are the names of the Secrets that the controller reads for a provider, and of those that the API server does.
 func secretsOf(p *v1beta1.DNSProvider) (controller, apiServer []string) {
 	update, transfer := tsigkey.ProviderSecrets(p)
 	controller, apiServer = []string{update.Name, transfer.Name}, []string{transfer.Name}
@@ -105,8 +104,8 @@ func sortedNames(names []string) []string {
 	return slices.Compact(names)
 }
 
-// grantOf returns the Role and the RoleBinding that let an account read Secrets. Without any, the Role has no rule: one without
-// names would grant all.
+// grantOf are the Role and the RoleBinding that let an account read Secrets. Without any, the Role has no rule: one without names would
+// grant all.
 func grantOf(p *v1beta1.DNSProvider, account client.ObjectKey, secrets []string) []apply.Configuration {
 	name := "dnsprovider-" + p.Name + "-" + account.Name
 	labels := map[string]string{named.LabelName: named.AppName, named.LabelManagedBy: named.Manager}

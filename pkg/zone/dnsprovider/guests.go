@@ -54,7 +54,7 @@ func (r *reconciler) leftOut(ctx context.Context, provider *v1beta1.DNSProvider)
 	return "", nil
 }
 
-// rivalsOf returns the providers, this one among them, that may be too many for a key ring; none if there are too few for that.
+// rivalsOf are the providers, this one among them, that may be too many for a key ring; none if there are too few for that.
 func (r *reconciler) rivalsOf(ctx context.Context, provider *v1beta1.DNSProvider) (rivals []*v1beta1.DNSProvider, err error) {
 	var list v1beta1.DNSProviderList
 	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

@@ -51,7 +51,7 @@ const maxLooks = 4
 // them that an observe.Observer has under way.
 const maxConnections = 64
 
-// AccountOf returns the account that the connections with a provider's DNS servers have, whoever needs them.
+// AccountOf is charged with the connections to a provider's DNS servers, whoever needs them.
 func AccountOf(g *outbound.Gate, namespace, name string) *outbound.Account {
 	return g.Account(namespace, "DNSProvider "+name, maxConnections)
 }
@@ -88,7 +88,6 @@ func Setup(mgr ctrl.Manager, keys *keyrotation.Cache, stores *Backends, home str
 		Complete(turns)
 }
 
-// providersOfZone returns the providers that a zone names.
 func providersOfZone(_ context.Context, o client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, ref := range o.(*v1beta1.DNSZone).Spec.ProviderRefs {
@@ -131,7 +130,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: wait.Jitter(interval, 0.1)}, nil
 }
 
-// zonesOf returns the zones that name a provider, by name.
+// zonesOf are the zones that name a provider, by name.
 func (r *reconciler) zonesOf(ctx context.Context, provider *v1beta1.DNSProvider) ([]*v1beta1.DNSZone, error) {
 	all, err := inventory.ListZones(ctx, r.client, client.InNamespace(provider.Namespace))
 	zones := slices.DeleteFunc(all, func(z *v1beta1.DNSZone) bool { return !membership.RefersTo(z, provider) })
@@ -221,8 +220,7 @@ func keyProblem(secret client.ObjectKey, err error) string {
 	return secretProblem(secret.Name, "name, algorithm and secret of the TSIG key", err)
 }
 
-// withAddresses returns a provider with the addresses of its host names, or of the endpoints of its Service, in its status, as they
-// are now.
+// withAddresses is a provider with the addresses of its host names, or of the endpoints of its Service, in its status, as they are now.
 func (r *reconciler) withAddresses(ctx context.Context, provider *v1beta1.DNSProvider) *v1beta1.DNSProvider {
 	was := provider.Status.Servers
 	provider = provider.DeepCopy()

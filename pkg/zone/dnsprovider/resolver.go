@@ -15,8 +15,8 @@ import (
 // Resolver finds the servers that a provider has by host name.
 type Resolver struct{ Names outbound.Resolver }
 
-// Resolve returns the servers that a provider has by host name, with the addresses that they have now. was is what was known of all of
-// its servers: a host name that cannot be looked up keeps what it had.
+// Resolve looks up the servers that a provider has by host name. was is what was known of all of its servers: a host name that cannot be
+// looked up keeps what it had.
 func (r Resolver) Resolve(ctx context.Context, p *v1beta1.DNSProvider, was []v1beta1.ProviderServerStatus) (found []v1beta1.ProviderServerStatus) {
 	ctx, cancel := context.WithTimeout(ctx, wire.DefaultTimeout)
 	defer cancel()

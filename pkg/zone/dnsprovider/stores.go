@@ -76,7 +76,7 @@ func askReplica(ctx context.Context, s observe.Server, zone string) status.Provi
 	return f
 }
 
-// endpointsOf returns the addresses of the endpoints of a provider's Service, sorted; or one entry that says why there is none.
+// endpointsOf are the addresses of the endpoints of a provider's Service, sorted; or one entry that says why there is none.
 func (r *reconciler) endpointsOf(ctx context.Context, p *v1beta1.DNSProvider) []v1beta1.ProviderServerStatus {
 	service := p.Spec.CoreDNS.Servers.Service
 	var slicesOf discoveryv1.EndpointSliceList
@@ -102,7 +102,7 @@ func (r *reconciler) endpointsOf(ctx context.Context, p *v1beta1.DNSProvider) []
 	return found
 }
 
-// usableEndpoints returns the addresses of all endpoints that are not on their way out, ready or not.
+// usableEndpoints are the addresses of all endpoints that are not on their way out, ready or not.
 func usableEndpoints(all []discoveryv1.EndpointSlice) (addresses []netip.Addr) {
 	for _, s := range all {
 		for _, e := range s.Endpoints {

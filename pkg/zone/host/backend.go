@@ -60,7 +60,7 @@ func (e *Error) Error() string {
 	return e.Err.Error() + "; " + e.Remedy
 }
 
-// Unwrap returns what happened.
+// Unwrap is what happened.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Transient reports whether the error may pass without a person.
@@ -133,7 +133,7 @@ type ProviderAccess struct {
 	Gate *outbound.Gate
 }
 
-// Unusable returns an error about a Secret, which may be corrected at any time.
+// Unusable makes an error about a Secret, which may be corrected at any time.
 func Unusable(err error) error {
 	return &Error{Reason: status.SecretUnusable, Temporary: true, Err: err}
 }

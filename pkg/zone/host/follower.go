@@ -86,8 +86,8 @@ func (f *Follower) NoteCurrent(serial uint32) (transferred bool) {
 // OrderAgain has the order repeated soon: the server did not follow it.
 func (f *Follower) OrderAgain(now time.Time) { f.retryAt = now.Add(transferGrace) }
 
-// UntilTransfer returns how long it takes until the secondary is to be ordered to transfer the zone for the first time; not due if it
-// is not. One that was not ordered in time does not answer.
+// UntilTransfer is how long it takes until the secondary is to be ordered to transfer the zone for the first time; not due if it is not.
+// One that was not ordered in time does not answer.
 func (f *Follower) UntilTransfer(now time.Time) (after time.Duration, due bool) {
 	at := f.since.Add(transferGrace)
 	return at.Sub(now), !f.since.IsZero() && f.retryAt.IsZero() && now.Before(at.Add(transferGrace))

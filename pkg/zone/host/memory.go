@@ -12,7 +12,7 @@ type Memory struct{ kept sync.Map }
 // keptOf is the key of what a host keeps as a T.
 type keptOf[T any] struct{ id types.NamespacedName }
 
-// Recall returns what a host keeps as a T; at first the zero value.
+// Recall is what a host keeps as a T; at first the zero value.
 func Recall[T any](m *Memory, id types.NamespacedName) *T {
 	known, ok := m.kept.Load(keptOf[T]{id})
 	if !ok {

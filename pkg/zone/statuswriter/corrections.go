@@ -29,7 +29,7 @@ func (w *Writer) CorrectStatus(before, after client.Object) {
 	w.queue.addAfter(w.corrections.Delay(after.GetUID()), n, key)
 }
 
-// statusTask returns the task that writes the status of an object which is there.
+// statusTask is the task that writes the status of an object which is there.
 func (p Placement) statusTask() statusTask {
 	for _, zones := range [][]types.NamespacedName{p.Taken, p.Held} {
 		if len(zones) > 0 {

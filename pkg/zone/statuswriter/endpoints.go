@@ -90,7 +90,7 @@ func (w *Writer) gatherEndpoint(ctx context.Context, key source.ObjectKey, o *v1
 	return n, err
 }
 
-// leavingZones returns the zones that may hold data of an object and take nothing of it, with all that it may be.
+// leavingZones are the zones that may hold data of an object and take nothing of it, with all that it may be.
 func (w *Writer) leavingZones(n *endpointOutcome) (leaving []v1alpha1.EndpointZone) {
 	for _, zone := range n.Held {
 		e, known := w.latestOutcome(zone)
@@ -106,7 +106,7 @@ func (w *Writer) leavingZones(n *endpointOutcome) (leaving []v1alpha1.EndpointZo
 	return leaving
 }
 
-// endpointZoneFacts returns the outcome of a zone for the endpoints of an object that it takes.
+// endpointZoneFacts is the outcome of a zone for the endpoints of an object that it takes.
 func endpointZoneFacts(zone types.NamespacedName, e SyncCompleted, known bool, key source.ObjectKey, o *v1alpha1.DNSEndpoint) status.EndpointZoneFacts {
 	f := status.EndpointZoneFacts{Namespace: zone.Namespace, Name: zone.Name, ZoneName: zone.String()}
 	if !known {
@@ -139,8 +139,8 @@ func endpointZoneFacts(zone types.NamespacedName, e SyncCompleted, known bool, k
 	return f
 }
 
-// zonesLeft returns the zones, of an object's status and others, that hold nothing of it any more: they released it, or are
-// gone with all their data.
+// zonesLeft are the zones, of an object's status and others, that hold nothing of it any more: they released it, or are gone with all
+// their data.
 func (w *Writer) zonesLeft(ctx context.Context, key source.ObjectKey, o *v1alpha1.DNSEndpoint) (map[types.NamespacedName]bool, error) {
 	left := map[types.NamespacedName]bool{}
 	w.mu.Lock()
@@ -167,8 +167,8 @@ func (n *endpointOutcome) isHeld() bool {
 	return len(n.Held) > 0 || slices.ContainsFunc(n.object.Status.Zones, func(z v1alpha1.EndpointZone) bool { return !n.facts.Left(z) })
 }
 
-// mustWait reports whether it is too early for a status: the object has one, and a zone has still to confirm it. An object
-// without a status gets one at once, which shows that it has been seen.
+// mustWait reports whether it is too early for a status: the object has one, and a zone has still to confirm it. An object without a
+// status gets one at once, which shows that it has been seen.
 func (n *endpointOutcome) mustWait() bool {
 	if meta.FindStatusCondition(n.object.Status.Conditions, status.Accepted) == nil {
 		return false
@@ -232,7 +232,7 @@ func (w *Writer) forgetReleased(key source.ObjectKey) {
 	delete(w.released, key)
 }
 
-// rrsetText returns an RRset as a status writes it: "www.example.com./A".
+// rrsetText writes an RRset as a status does: "www.example.com./A".
 func rrsetText(k rrset.Key) string { return k.Name + "/" + dns.Type(k.Type).String() }
 
 func parseRRset(text string) rrset.Key {
@@ -243,7 +243,7 @@ func parseRRset(text string) rrset.Key {
 	return rrset.Key{Name: text[:i], Type: dns.StringToType[text[i+1:]]}
 }
 
-// endpointText returns an endpoint as its object writes it, for those that are no RRset.
+// endpointText writes an endpoint as its object does, for those that are no RRset.
 func endpointText(o *v1alpha1.DNSEndpoint, i int) string {
 	if i >= len(o.Spec.Endpoints) || o.Spec.Endpoints[i] == nil {
 		return ""

@@ -70,8 +70,8 @@ func (a *eventRecorder) recordDrift(e SyncCompleted) {
 	}
 }
 
-// transitionEvent returns the Event that a change of conditions is worth; its kind is empty when it is worth none. A
-// generation of a spec has one Event for being programmed, and one for each reason for which it is not.
+// transitionEvent is the Event that a change of conditions is worth; its kind is empty when it is worth none. A generation of a spec has
+// one Event for being programmed, and one for each reason for which it is not.
 func transitionEvent(prev, next []metav1.Condition) (kind, reason, note string) {
 	before, after := meta.FindStatusCondition(prev, status.Programmed), meta.FindStatusCondition(next, status.Programmed)
 	if after == nil || (before != nil && before.Status == after.Status && before.ObservedGeneration == after.ObservedGeneration &&

@@ -15,13 +15,13 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 )
 
-// hasSettled reports whether a pass has dealt with an object as it is now, its former names included: admission notes those
-// in the same write that makes another generation.
+// hasSettled reports whether a pass has dealt with an object as it is now, its former names included: admission notes those in the same
+// write that makes another generation.
 func (e SyncCompleted) hasSettled(generation int64, o source.Object) bool {
 	return e.Problem.Holds() && e.Pending == 0 && generation == o.GetGeneration()
 }
 
-// isAnyStuck reports whether any of some RRsets is not on every primary as desired, or not gone from it.
+// isAnyStuck reports whether one of some RRsets is not on every primary as desired, or not gone from it.
 func (e SyncCompleted) isAnyStuck(keys []rrset.Key) bool {
 	return slices.ContainsFunc(keys, func(k rrset.Key) bool { _, stuck := e.Unprogrammed[k]; return stuck })
 }
@@ -64,8 +64,8 @@ func (e SyncCompleted) isPublished(key source.ObjectKey, o source.Object) bool {
 // silenceLimit is for how long a secondary that does not answer is expected to be back with the version of the zone that it had.
 const silenceLimit = 10 * time.Minute
 
-// isFollowed reports whether no secondary answers with another version of the zone than the primaries have, or may do so when it
-// answers again.
+// isFollowed reports whether no secondary answers with another version of the zone than the primaries have, or may do so when it answers
+// again.
 func (e SyncCompleted) isFollowed() bool {
 	return !slices.ContainsFunc(e.Servers, func(s ServerOutcome) bool {
 		return s.Role == observe.Secondary && !s.Current && (s.Serial != 0 || !s.SilentSince.IsZero() && e.At.Sub(s.SilentSince) < silenceLimit)

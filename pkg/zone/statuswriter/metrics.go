@@ -41,7 +41,7 @@ type zoneGauges struct {
 	problem string
 }
 
-// NewMetrics makes the metrics and registers them, unless r is nil.
+// NewMetrics returns the metrics and registers them, unless r is nil.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "lockstep", Name: name, Help: help}, labels)
@@ -117,7 +117,7 @@ func (m *Metrics) Forget(zone types.NamespacedName) {
 	m.setGauges(zone, nil)
 }
 
-// oldestAge returns the age of the oldest change that not all servers serve, in seconds.
+// oldestAge is the age of the oldest change that not all servers serve, in seconds.
 func (m *Metrics) oldestAge(now time.Time) float64 {
 	since := m.propagation.oldest()
 	if m.Waiting != nil {
@@ -160,7 +160,7 @@ func boolToInt(b bool) int {
 	return 0
 }
 
-// passOutcome returns one word for a pass, the label of its counter.
+// passOutcome is one word for a pass, the label of its counter.
 func passOutcome(e SyncCompleted) string {
 	switch {
 	case !e.Problem.Holds():

@@ -123,8 +123,8 @@ func isDeclarers(v status.Verdict) bool {
 	return v.Reason == status.Conflict || v.Reason == status.Shadowed || v.Reason == status.Unsupported
 }
 
-// isServed reports whether all servers and providers of the zone have it with a serial, or a later one. Where others write as well, serials
-// are theirs.
+// isServed reports whether all servers and providers of the zone have it with a serial, or a later one. Where others write as well,
+// serials are theirs.
 func (e SyncCompleted) isServed(serial uint32) bool {
 	for _, s := range e.Servers {
 		if !s.Current && (s.Shared || s.Serial == 0 || rrset.SerialLess(s.Serial, serial)) {
@@ -139,7 +139,7 @@ func (e SyncCompleted) isServed(serial uint32) bool {
 	return true
 }
 
-// oldest returns since when the oldest change has been on its way; zero when none is.
+// oldest is since when the oldest change has been on its way; zero when none is.
 func (p *propagation) oldest() (since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

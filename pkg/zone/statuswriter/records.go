@@ -82,21 +82,21 @@ func (w *Writer) writeRecordStatus(ctx context.Context, record v1beta1.Record, e
 	return w.removeFormerNames(ctx, record, keys, e)
 }
 
-// isAbsent reports whether a pass has seen that no primary holds anything of a record that is not accepted. keys are the
-// RRsets that it may have data in.
+// isAbsent reports whether a pass has seen that no primary holds anything of a record that is not accepted. keys are the RRsets that it
+// may have data in.
 func (e SyncCompleted) isAbsent(d source.Declaration, record v1beta1.Record, keys []rrset.Key) bool {
 	return !d.Accepted && e.hasSettled(d.Ref.Generation, record) && !e.isAnyStuck(keys)
 }
 
-// isProgrammed reports whether a record's status says that its present data is programmed. Such a record keeps that status
-// while a primary is away: nothing new is known about it, and the zone's status has the primary's problem.
+// isProgrammed reports whether a record's status says that its present data is programmed. Such a record keeps that status while a
+// primary is away: nothing new is known about it, and the zone's status has the primary's problem.
 func isProgrammed(record v1beta1.Record, d source.Declaration) bool {
 	s := record.GetRecordStatus()
 	return s.ObservedGeneration == d.Ref.Generation && meta.IsStatusConditionTrue(s.Conditions, status.Programmed) &&
 		s.RecordHash == source.Hash(d)
 }
 
-// recordFacts returns what a pass found out about one declaration.
+// recordFacts are what a pass found out about one declaration.
 func recordFacts(e SyncCompleted, d source.Declaration) status.RecordFacts {
 	f := status.RecordFacts{
 		Zone: e.Zone, Generation: d.Ref.Generation,
@@ -114,7 +114,7 @@ func recordFacts(e SyncCompleted, d source.Declaration) status.RecordFacts {
 	return f
 }
 
-// declarationVerdicts returns the two halves of a declaration's outcome.
+// declarationVerdicts are the two halves of a declaration's outcome.
 func declarationVerdicts(e SyncCompleted, d source.Declaration) (accepted, programmed status.Verdict) {
 	if !d.Accepted {
 		v := status.False(d.Reason, d.Message)

@@ -77,7 +77,7 @@ type Writer struct {
 	released map[source.ObjectKey]map[types.NamespacedName]struct{}
 }
 
-// NewWriter makes a writer, which begins to write once it is started.
+// NewWriter returns a writer, which begins to write once it is started.
 func NewWriter(o Options) *Writer {
 	if o.Cache == nil {
 		o.Cache = o.Client
@@ -126,7 +126,7 @@ func (w *Writer) OnSyncCompleted(e SyncCompleted) {
 	w.queue.add(statusTask{zone: zone}, 0, source.ObjectKey{Kind: source.ZoneKind, Namespace: zone.Namespace, Name: zone.Name})
 }
 
-// newlyHeld returns the records that have to wait for something else than after the outcome before.
+// newlyHeld are the records that have to wait for something else than after the outcome before.
 func (w *Writer) newlyHeld(zone types.NamespacedName, e SyncCompleted) (keys []source.ObjectKey) {
 	before, _ := w.latestOutcome(zone)
 	for key, reason := range e.Held {
@@ -224,7 +224,7 @@ func (w *Writer) unmarkReleased(zone types.NamespacedName, keys func(func(source
 	}
 }
 
-// latestOutcome returns the last outcome of a zone; ok is false when there was none since the start.
+// latestOutcome is the last outcome of a zone; ok is false when there was none since the start.
 func (w *Writer) latestOutcome(zone types.NamespacedName) (e SyncCompleted, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -246,7 +246,7 @@ func (w *Writer) writeObject(ctx context.Context, key source.ObjectKey, n status
 	}
 }
 
-// declaringObjects returns the objects that declare anything in a zone. A DNSEndpoint may be listed more than once.
+// declaringObjects are the objects that declare anything in a zone. A DNSEndpoint may be listed more than once.
 func declaringObjects(z *source.Zone) []source.ObjectKey {
 	keys := make([]source.ObjectKey, 0, z.Declarations.Len())
 	for id := range z.Declarations.All() {
@@ -271,7 +271,7 @@ func (w *Writer) writeStatus(ctx context.Context, kind string, obj client.Object
 	return err
 }
 
-// unprogrammedVerdict returns why an RRset of a zone is not programmed; not ok when it is.
+// unprogrammedVerdict says why an RRset of a zone is not programmed; not ok when it is.
 func (e SyncCompleted) unprogrammedVerdict(d source.Declaration) (status.Verdict, bool) {
 	if !e.Problem.Holds() {
 		return e.Problem, true

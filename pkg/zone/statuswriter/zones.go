@@ -37,10 +37,9 @@ type zoneOutcome struct {
 	written    time.Time
 }
 
-// writeDelay returns how long a status should wait. What flips a condition or answers another generation of the spec does
-// not wait: that is what people wait for. That a change is on its way to the secondaries, or has arrived there, is no such
-// thing. The former waits longer, since it will have arrived in a moment: a status that lists a thousand records would be
-// written twice for each change.
+// writeDelay is how long a status should wait. What flips a condition or answers another generation of the spec does not wait: that is
+// what people wait for. That a change is on its way to the secondaries, or has arrived there, is no such thing. The former waits longer,
+// since it will have arrived in a moment: a status that lists a thousand records would be written twice for each change.
 func (z *zoneOutcome) writeDelay(v status.ZoneVerdicts, now time.Time) time.Duration {
 	isTransfer := v.Ready.Status == z.verdicts.Ready.Status && (v.Progressing.Holds() || z.verdicts.Progressing.Holds())
 	if z.written.IsZero() || z.generation != z.latest.Zone.Generation || v.Flipped(z.verdicts) && !isTransfer {
@@ -116,7 +115,7 @@ func zoneFacts(e SyncCompleted) status.ZoneFacts {
 	return f
 }
 
-// countUnready returns the number of declarations that are not programmed, besides those for other programs.
+// countUnready counts the declarations that are not programmed, besides those for other programs.
 func countUnready(e SyncCompleted) int {
 	if !e.Problem.Holds() {
 		return e.Desired.Declarations.Len() - e.Desired.Elsewhere
@@ -167,7 +166,7 @@ func alsoSelectedRemark(e SyncCompleted) string {
 	return fmt.Sprintf("%s also selected (%s) by %s", objects, strings.Join(some, ", "), older)
 }
 
-// sidecarReason returns the reason of a sidecar's error, empty for any other one.
+// sidecarReason is empty for an error that is not a sidecar's.
 func sidecarReason(err error) string {
 	var failure *bindcar.Error
 	if errors.As(err, &failure) {
@@ -176,7 +175,7 @@ func sidecarReason(err error) string {
 	return ""
 }
 
-// hostState returns the state of an instance or a provider as far as one of its servers decides it.
+// hostState is the state of an instance or a provider as far as one of its servers decides it.
 func (s *ServerOutcome) hostState() (status v1beta1.ZoneInstanceStatus, message string) {
 	switch {
 	case s.Err != nil:
@@ -192,7 +191,7 @@ func isWorse(a, b v1beta1.ZoneInstanceStatus) bool {
 	return slices.Index(order, a) > slices.Index(order, b)
 }
 
-// summarizeInstances returns the state of each instance from its servers: it is configured when all its pods are.
+// summarizeInstances lists the state of each instance from its servers: it is configured when all its pods are.
 func summarizeInstances(servers []ServerOutcome) []v1beta1.ZoneInstance {
 	byName := map[types.NamespacedName]*v1beta1.ZoneInstance{}
 	for _, s := range servers {
@@ -222,8 +221,8 @@ func summarizeInstances(servers []ServerOutcome) []v1beta1.ZoneInstance {
 	return all
 }
 
-// summarizeProviders returns the state of each provider by name: one of servers is configured when all of them are, any other when
-// it was read back.
+// summarizeProviders lists the state of each provider by name: one of servers is configured when all of them are, any other when it was
+// read back.
 func summarizeProviders(servers []ServerOutcome, backends []BackendOutcome) []v1beta1.ZoneProvider {
 	var all []v1beta1.ZoneProvider
 	for _, b := range backends {

@@ -15,9 +15,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
-// listRecords returns programmed records of a zone: all of them or, in a zone that has more, status.MaxZoneRecords. Those
-// are the ones that it listed before, as far as they are still programmed, and others beside them, so that nobody has to
-// look at the whole of such a zone. programmed is how many there are.
+// listRecords lists programmed records of a zone: all of them or, in a zone that has more, status.MaxZoneRecords. Those are the ones that
+// it listed before, as far as they are still programmed, and others beside them, so that nobody has to look at the whole of such a zone.
+// programmed is how many there are.
 func (w *Writer) listRecords(ctx context.Context, e SyncCompleted, programmed int, before []v1beta1.RecordReference) []v1beta1.RecordReference {
 	if e.Desired == nil || !e.Problem.Holds() {
 		return nil
@@ -64,7 +64,7 @@ func compareReferences(a, b v1beta1.RecordReference) int {
 		cmp.Compare(a.RecordName, b.RecordName))
 }
 
-// relativeName returns an owner name as records write it.
+// relativeName writes an owner name as records do.
 func relativeName(name, zone string) string {
 	if name == zone {
 		return "@"
@@ -72,8 +72,8 @@ func relativeName(name, zone string) string {
 	return strings.TrimSuffix(name, "."+zone)
 }
 
-// reconciledAt returns when a declaration reached BIND, as far as the cache knows: the time in the status of the record, if that is about its present
-// data, else that of the pass. DNSEndpoints have none; for them it is when the zone began to list the name.
+// reconciledAt is when a declaration reached BIND, as far as the cache knows: the time in the status of the record, if that is about its
+// present data, else that of the pass. DNSEndpoints have none; for them it is when the zone began to list the name.
 func (w *Writer) reconciledAt(ctx context.Context, e SyncCompleted, d source.Declaration, before []v1beta1.RecordReference) *metav1.Time {
 	at := metav1.NewTime(e.At.Truncate(time.Second))
 	kind, ok := v1beta1.RecordKindOf(d.Ref.Kind)

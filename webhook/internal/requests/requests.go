@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
-// FromYAML returns what kube-apiserver sends for an object in YAML: an update when old is not empty, else a creation.
+// FromYAML makes the request of kube-apiserver for an object in YAML: an update when old is not empty, else a creation.
 func FromYAML(t testing.TB, object, old string) admission.Request {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(object))

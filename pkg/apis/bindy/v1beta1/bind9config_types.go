@@ -491,10 +491,10 @@ type PersistentVolumeClaimConfig struct {
 	AccessModes []corev1.PersistentVolumeAccessMode `json:"accessModes,omitempty"`
 }
 
-// Normalize returns the role in lower case: RolePrimary or RoleSecondary.
+// Normalize lower-cases the role: RolePrimary or RoleSecondary.
 func (r ServerRole) Normalize() ServerRole { return ServerRole(strings.ToLower(string(r))) }
 
-// EffectiveRNDCKey returns the first of rndcKey, rndcKeys and rndcSecretRef that the role sets, or nil if it sets none.
+// EffectiveRNDCKey is the first of rndcKey, rndcKeys and rndcSecretRef that the role sets, nil if it sets none.
 func (c *RoleConfig) EffectiveRNDCKey() *RNDCKeyConfig {
 	if c == nil {
 		return nil
@@ -502,8 +502,7 @@ func (c *RoleConfig) EffectiveRNDCKey() *RNDCKeyConfig {
 	return firstRNDCKey(c.RNDCKey, c.RNDCKeys, c.RNDCSecretRef)
 }
 
-// EffectiveRNDCKey returns the first of rndcKey, rndcKeys and rndcSecretRef that the instance sets. Nil means that the
-// cluster's applies.
+// EffectiveRNDCKey is the first of rndcKey, rndcKeys and rndcSecretRef that the instance sets. Nil means that the cluster's applies.
 func (s *Bind9InstanceSpec) EffectiveRNDCKey() *RNDCKeyConfig {
 	return firstRNDCKey(s.RNDCKey, s.RNDCKeys, s.RNDCSecretRef)
 }
@@ -520,7 +519,7 @@ func firstRNDCKey(key, keys *RNDCKeyConfig, ref *RNDCSecretRef) *RNDCKeyConfig {
 	return nil
 }
 
-// Interval returns rotateAfter as a duration, or 30 days if it is empty.
+// Interval parses rotateAfter; empty means 30 days.
 func (c *RNDCKeyConfig) Interval() (time.Duration, error) {
 	if c.RotateAfter == "" {
 		return 30 * 24 * time.Hour, nil

@@ -82,7 +82,7 @@ const (
 	DefaultBindcarPort int32 = 8080
 )
 
-// FinalizersOfBindy returns the finalizers on an object that the operator Bindy has put there, for example
+// FinalizersOfBindy lists the finalizers on an object that the operator Bindy has put there, for example
 // bindy.firestoned.io/arecord-finalizer. Nobody but Bindy, or a person, removes them.
 func FinalizersOfBindy(o metav1.Object) (all []string) {
 	for _, name := range o.GetFinalizers() {

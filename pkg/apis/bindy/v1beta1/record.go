@@ -49,12 +49,12 @@ type RecordKind struct {
 	NewList func() ObjectList
 }
 
-// GroupVersionKind returns the kind with its group and version.
+// GroupVersionKind qualifies the kind with this package's group and version.
 func (k RecordKind) GroupVersionKind() schema.GroupVersionKind {
 	return GroupVersion.WithKind(k.Kind)
 }
 
-// GroupVersionResource returns the kind's resource with its group and version.
+// GroupVersionResource qualifies the kind's resource with this package's group and version.
 func (k RecordKind) GroupVersionResource() schema.GroupVersionResource {
 	return GroupVersion.WithResource(k.Resource)
 }
@@ -83,13 +83,12 @@ var RecordKinds = []RecordKind{
 		func() Record { return &DNSRecord{} }, func() ObjectList { return &DNSRecordList{} }},
 }
 
-// RecordKindOf returns the record kind with the given Kubernetes kind, for example "ARecord".
+// RecordKindOf finds the record kind with the given Kubernetes kind, for example "ARecord".
 func RecordKindOf(kind string) (RecordKind, bool) {
 	return findRecordKind(func(k RecordKind) bool { return k.Kind == kind })
 }
 
-// KindOf returns the kind of a record. It goes by the Go type, because clients clear TypeMeta. The result is the zero
-// value if r is none of the ten kinds.
+// KindOf goes by the Go type of a record, because clients clear TypeMeta. The result is the zero value if r is none of the ten kinds.
 func KindOf(r Record) RecordKind {
 	var kind string
 	switch r.(type) {

@@ -22,12 +22,12 @@ var (
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 
-// Kind returns the kind qualified with this package's group.
+// Kind qualifies a kind with this package's group.
 func Kind(kind string) schema.GroupKind {
 	return GroupVersion.WithKind(kind).GroupKind()
 }
 
-// Resource returns the plural resource name qualified with this package's group.
+// Resource qualifies a plural resource name with this package's group.
 func Resource(resource string) schema.GroupResource {
 	return GroupVersion.WithResource(resource).GroupResource()
 }

@@ -22,7 +22,7 @@ var (
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 
-// Kind returns the kind qualified with this package's group.
+// Kind qualifies a kind with this package's group.
 func Kind(kind string) schema.GroupKind {
 	return GroupVersion.WithKind(kind).GroupKind()
 }

@@ -83,7 +83,7 @@ func refineEmbedded(s *apiextensionsv1.JSONSchemaProps, top bool) {
 	}
 }
 
-// textMap returns the schema of annotations or labels.
+// textMap is the schema of annotations or labels.
 func textMap() apiextensionsv1.JSONSchemaProps {
 	return apiextensionsv1.JSONSchemaProps{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}}
 }
@@ -153,7 +153,7 @@ func limitRequirement(r *apiextensionsv1.JSONSchemaProps) {
 	r.Properties["values"] = values
 }
 
-// validationRules returns rules from alternating expressions and messages.
+// validationRules pairs expressions with the messages that follow them.
 func validationRules(pairs ...string) apiextensionsv1.ValidationRules {
 	var out apiextensionsv1.ValidationRules
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -38,7 +38,7 @@ Generated from the CustomResourceDefinitions by ` + "`make generate`" + `. [API 
 A star marks what is required. ` + "`[]`" + ` stands for each element of a list, ` + "`{}`" + ` for each value of a map.
 `
 
-// generate returns the page about the definitions in some folders.
+// generate writes the page about the definitions in some folders.
 func generate(folders []string) ([]byte, error) {
 	var all []*apiextensionsv1.CustomResourceDefinition
 	for _, folder := range folders {
@@ -139,7 +139,7 @@ func (p *page) elsewhere(path string, field apiextensionsv1.JSONSchemaProps) str
 	return ""
 }
 
-// elements returns the structure that the elements of lists and the values of maps have, with its path.
+// elements descends from lists and maps to the structure of their elements, and to its path.
 func elements(path string, schema apiextensionsv1.JSONSchemaProps) (string, apiextensionsv1.JSONSchemaProps) {
 	for {
 		switch {
@@ -162,7 +162,7 @@ func sortedNames(fields map[string]apiextensionsv1.JSONSchemaProps) []string {
 	return names
 }
 
-// typeOf returns the type of a field, what it may be, and its default.
+// typeOf describes the type of a field, what it may be, and its default.
 func typeOf(field apiextensionsv1.JSONSchemaProps) string {
 	text := cmp.Or(field.Type, "any")
 	switch {
@@ -193,7 +193,7 @@ func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 func code(text string) string { return "`" + text + "`" }
 
-// sentence returns a description as one line of a table.
+// sentence puts a description on one line of a table.
 func sentence(description string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(strings.Join(strings.Fields(description), " "))
 }

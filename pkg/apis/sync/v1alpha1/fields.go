@@ -47,7 +47,7 @@ var fieldValues = map[string][]string{
 	},
 }
 
-// Fields returns the values against which field selectors are matched.
+// Fields are the values against which field selectors are matched.
 func (s *SyncStatus) Fields() fields.Set {
 	return fields.Set{
 		FieldName:          s.Name,

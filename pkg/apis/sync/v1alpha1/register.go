@@ -19,7 +19,7 @@ var (
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 
-// Resource returns the plural resource name qualified with this package's group.
+// Resource qualifies a plural resource name with this package's group.
 func Resource(resource string) schema.GroupResource {
 	return SchemeGroupVersion.WithResource(resource).GroupResource()
 }

@@ -256,7 +256,7 @@ type ServerStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ServerName returns the name of the server for people: that of the pod or, of a provider's server, provider/address.
+// ServerName is the server's name for people: the pod's or, of a provider's server, provider/address.
 func (s *ServerStatus) ServerName() string {
 	switch {
 	case s.Provider == "":

@@ -23,6 +23,7 @@ type Error struct {
 	bindcar.Failure
 }
 
+// Error has the form title: details, as the body of the response.
 func (e *Error) Error() string { return e.Failure.Error + ": " + e.Details }
 
 // New returns an error response.
@@ -30,13 +31,13 @@ func New(code int, title, details string) *Error {
 	return &Error{code, bindcar.Failure{Error: title, Details: details}}
 }
 
-// BadRequest returns the response to a request with an invalid field.
+// BadRequest answers a request with an invalid field.
 func BadRequest(field string, err error) *Error {
 	return New(http.StatusBadRequest, "bad request", fmt.Sprintf("%s: %v", field, err))
 }
 
-// FromError returns the response for any error: 4xx for what named refuses about a zone, 503 when named does not answer, and 500
-// for everything else.
+// FromError makes a response of any error: 4xx for what named refuses about a zone, 503 when named does not answer, and 500 for
+// everything else.
 func FromError(err error) *Error {
 	var known *Error
 	var refused *rndc.CommandError

@@ -101,8 +101,7 @@ func isLoopback(addr net.Addr) bool {
 	return err == nil && from.Addr().Unmap().IsLoopback()
 }
 
-// notifiedSerial returns the serial in the message, which may have none (RFC 1996 section 3.7), else the one that named
-// reports.
+// notifiedSerial is the serial in the message, which may have none (RFC 1996 section 3.7), else the one that named reports.
 func (l *Listener) notifiedSerial(ctx context.Context, zone string, message *dns.Msg) uint32 {
 	for _, rr := range message.Answer {
 		if soa, ok := rr.(*dns.SOA); ok && strings.EqualFold(soa.Hdr.Name, message.Question[0].Name) {

@@ -56,15 +56,15 @@ func (l *Log) Add(n bindcar.Notification) {
 	l.added = make(chan struct{})
 }
 
-// endPosition returns the position after all entries.
+// endPosition is the position after all entries.
 func (l *Log) endPosition() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.last
 }
 
-// readAfter returns what came after a position, oldest first, the position to continue from, and a channel that is closed
-// when there is more. A reader that missed dropped entries gets one notification with Lost set in place of all.
+// readAfter lists what came after a position, oldest first, with the position to continue from, and a channel that is closed when there
+// is more. A reader that missed dropped entries gets one notification with Lost set in place of all.
 func (l *Log) readAfter(position uint64) (notices []bindcar.Notification, next uint64, added <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -36,7 +36,7 @@ func requireCaller(next http.Handler, identities ...string) http.Handler {
 	})
 }
 
-// callerOf returns the identity in the client's certificate, and when the certificate ends.
+// callerOf reads the identity in the client's certificate, and when the certificate ends.
 func callerOf(r *http.Request) (identity string, expires time.Time) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return "", time.Time{}

@@ -130,7 +130,7 @@ func (s *strangers) add(conn net.Conn) {
 	s.conns = append(s.conns, conn)
 }
 
-// oldestOfMost returns the index of the oldest connection of the address that has the most.
+// oldestOfMost is the index of the oldest connection of the address that has the most.
 func (s *strangers) oldestOfMost() int {
 	counts := map[netip.Addr]int{}
 	var most netip.Addr

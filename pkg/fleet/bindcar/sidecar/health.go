@@ -56,7 +56,7 @@ func (s *server) healthHandler() http.Handler {
 	return mux
 }
 
-// getReadiness reports to those who have a certificate why named does not answer on its control channel, or its version.
+// getReadiness answers those who have a certificate: why named does not answer on its control channel, or its version.
 func (s *server) getReadiness(w http.ResponseWriter, r *http.Request) {
 	version, err := s.readiness.check() //nolint:contextcheck // Several requests share an answer.
 	if err != nil {

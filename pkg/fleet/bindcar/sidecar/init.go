@@ -34,7 +34,7 @@ func (o *InitOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ZonesDir, "zones-dir", o.ZonesDir, "Directory of zone files to make.")
 }
 
-// Validate reports everything that is wrong, naming the flags.
+// Validate joins everything that is wrong, naming the flags.
 func (o *InitOptions) Validate() error {
 	var problems []error
 	if o.RNDCKeyFile == "" {

@@ -42,7 +42,7 @@ func (s *server) watchZones(ctx context.Context) {
 	}, zoneCountInterval)
 }
 
-// countOthers returns how many more zones named has than were added here. That is constant while it loses none.
+// countOthers is how many more zones named has than were added here. That is constant while it loses none.
 func (s *server) countOthers(ctx context.Context) (int, error) {
 	text, err := s.control.Command(ctx, "status")
 	if err != nil {

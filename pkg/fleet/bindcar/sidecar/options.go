@@ -78,7 +78,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 // verbosity maps a log level to klog's.
 var verbosity = map[string]string{"error": "0", "warn": "0", "warning": "0", "info": "0", "debug": "4", "trace": "6"}
 
-// Validate reports all invalid flags by name.
+// Validate joins all invalid flags by name.
 func (o *Options) Validate() error {
 	var problems []error
 	check := func(ok bool, format string, args ...any) {

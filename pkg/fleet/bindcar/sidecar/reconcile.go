@@ -51,8 +51,8 @@ func (s *server) reconcile(ctx context.Context) error {
 	return err
 }
 
-// reconcileZones returns how many zones it changed. It fails when named does not answer; what named refuses about one zone
-// is logged and stays as it is.
+// reconcileZones counts the zones that it changed. It fails when named does not answer; what named refuses about one zone is logged and
+// stays as it is.
 func (s *server) reconcileZones(ctx context.Context) (changed int, err error) {
 	zones, damaged, err := s.zones.LoadDescriptions()
 	if err != nil {

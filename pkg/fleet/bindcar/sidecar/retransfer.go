@@ -92,14 +92,14 @@ func (s *server) changeSource(ctx context.Context, zone zonefile.Description) er
 	return nil
 }
 
-// countPrimaries returns how many entries the list of primaries in a clause has.
+// countPrimaries counts the entries in the list of primaries in a clause.
 func countPrimaries(clause string) int {
 	_, list, _ := strings.Cut(clause, "primaries {")
 	list, _, _ = strings.Cut(list, "}")
 	return strings.Count(list, ";")
 }
 
-// dialAny returns the own address of a connection to the first primary that accepts one.
+// dialAny is the own address of a connection to the first primary that accepts one.
 func dialAny(ctx context.Context, primaries []string) (source string, err error) {
 	var errs []error
 	for _, entry := range primaries {

@@ -71,7 +71,7 @@ func newServer(options Options) (*server, error) {
 	return s, nil
 }
 
-// inClusterClients returns clients of the Kubernetes API with the credentials of the pod.
+// inClusterClients reach the Kubernetes API with the credentials of the pod.
 func inClusterClients() (kubernetes.Interface, error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {

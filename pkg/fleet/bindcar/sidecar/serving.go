@@ -14,8 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 )
 
-// watchCertificates returns a configuration that requires a certificate of every caller, with what the files have at any time.
-// Files that cannot be read, or do not fit together because they are just being replaced, change nothing.
+// watchCertificates makes a configuration that requires a certificate of every caller, with what the files have at any time. Files that
+// cannot be read, or do not fit together because they are just being replaced, change nothing.
 func (o *Options) watchCertificates(ctx context.Context, group *errgroup.Group) (*tls.Config, error) {
 	clients, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", o.ClientCAFile)
 	if err != nil {

@@ -30,7 +30,7 @@ type tsigKeys struct {
 	control  *rndc.Client
 }
 
-// readNames returns the names of the keys that named should have; none when it needs none in the role.
+// readNames reads the names of the keys that named should have; none when it needs none in the role.
 func (k *tsigKeys) readNames(role named.KeyRole) (names named.KeyNames, err error) {
 	file := filepath.Join(k.namesDir, string(role), named.KeyNamesEntry)
 	text, err := os.ReadFile(file)
@@ -46,7 +46,7 @@ func (k *tsigKeys) readNames(role named.KeyRole) (names named.KeyNames, err erro
 	return names, nil
 }
 
-// ringRevisions returns the revisions of all key rings, to compare with earlier ones.
+// ringRevisions are the revisions of all key rings, to compare with earlier ones.
 func (k *tsigKeys) ringRevisions() (all [2]string) {
 	for i, role := range keyRoles {
 		if names, err := k.readNames(role); err == nil {
@@ -56,7 +56,7 @@ func (k *tsigKeys) ringRevisions() (all [2]string) {
 	return all
 }
 
-// transferKey returns the name of the key to sign transfers and NOTIFYs with. Every server has loaded it by then.
+// transferKey is the name of the key to sign transfers and NOTIFYs with. Every server has loaded it by then.
 func (k *tsigKeys) transferKey() (string, error) {
 	names, err := k.readNames(named.KeyTransfer)
 	if err == nil && names.Active == "" {
@@ -81,8 +81,8 @@ func (k *tsigKeys) checkUpdateKey(name string) error {
 
 var tsigLine = regexp.MustCompile(`(?m)type "static"; key "([^"]+)";`)
 
-// loadedNames returns the keys that named has, by role. A ring is identified by its revision, which is the name of a key as well:
-// key files of another version would have another.
+// loadedNames are the keys that named has, by role. A ring is identified by its revision, which is the name of a key as well: key files
+// of another version would have another.
 func (k *tsigKeys) loadedNames(ctx context.Context) (loaded map[string][]string, complete bool, err error) {
 	text, err := k.control.Command(ctx, "tsig-list")
 	if err != nil {
@@ -129,7 +129,7 @@ func (k *tsigKeys) ensureLoaded(ctx context.Context) error {
 	return err
 }
 
-// signingTransferKey returns the transfer key that the clauses of all zones name; empty while one names another.
+// signingTransferKey is the transfer key that the clauses of all zones name; empty while one names another.
 func (s *server) signingTransferKey() (string, error) {
 	key, err := s.tsigKeys.transferKey()
 	if err != nil {

@@ -54,7 +54,7 @@ func (s *server) getZoneStatus(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// loadZone returns one zone without reading the others.
+// loadZone reads one zone without reading the others.
 func (s *server) loadZone(ctx context.Context, name string) (bindcar.Zone, error) {
 	text, err := s.zoneStatus(ctx, name)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *server) addDescription(zone *bindcar.Zone, d zonefile.Description) {
 	}
 }
 
-// findInList returns a zone whose type only the list of all has: one without data in the static configuration.
+// findInList finds a zone whose type only the list of all has: one without data in the static configuration.
 func (s *server) findInList(ctx context.Context, name string) (bindcar.Zone, error) {
 	zones, err := s.loadZones(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *server) findInList(ctx context.Context, name string) (bindcar.Zone, err
 	return zones[i], nil
 }
 
-// loadZones returns what named serves, sorted by name: its statistics channel has all zones and serials in one response.
+// loadZones lists what named serves, sorted by name: its statistics channel has all zones and serials in one response.
 func (s *server) loadZones(ctx context.Context) ([]bindcar.Zone, error) {
 	served, err := s.statistics.Zones(ctx)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *server) loadZones(ctx context.Context) ([]bindcar.Zone, error) {
 	return zones, nil
 }
 
-// zoneStatus returns named's report on a zone, also for one without data.
+// zoneStatus is named's report on a zone, also for one without data.
 func (s *server) zoneStatus(ctx context.Context, name string) (string, error) {
 	text, err := s.control.Command(ctx, "zonestatus "+name)
 	var refused *rndc.CommandError
@@ -151,7 +151,7 @@ var (
 	signedSerialLine = regexp.MustCompile(`(?m)^signed serial: (\d+)$`)
 )
 
-// parseType returns a zone's type; a zone without data has none.
+// parseType is empty for a zone without data.
 func parseType(status string) string {
 	if found := typeLine.FindStringSubmatch(status); found != nil {
 		return found[1]
@@ -159,7 +159,7 @@ func parseType(status string) string {
 	return ""
 }
 
-// parseSerial returns the serial that is served; a zone without data has none.
+// parseSerial finds the serial that is served; a zone without data has none.
 func parseSerial(status string) (uint32, bool) {
 	for _, line := range []*regexp.Regexp{signedSerialLine, serialLine} {
 		if found := line.FindStringSubmatch(status); found != nil {

@@ -43,7 +43,7 @@ func (s *server) createZone(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// describeZone returns the valid description that a request asks for; its error names the field.
+// describeZone makes the valid description that a request asks for; its error names the field.
 func (s *server) describeZone(request bindcar.CreateZone) (zonefile.Description, error) {
 	zone, err := zonefile.Describe(request)
 	if err != nil {
@@ -260,7 +260,7 @@ func (s *server) modifyZone(ctx context.Context, zone *zonefile.Description) (er
 	return err
 }
 
-// runZoneCommand returns a handler that runs an rndc command on a zone.
+// runZoneCommand handles requests with an rndc command on their zone.
 func (s *server) runZoneCommand(command string) handlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		name, err := zonefile.ParseName("name", r.PathValue("name"))

@@ -81,7 +81,7 @@ func (k keyFiles) isComplete() bool {
 
 func (k keyFiles) equal(o keyFiles) bool { return maps.EqualFunc(k, o, bytes.Equal) }
 
-// onlyKeys returns the entries that are key files: a Secret may have others.
+// onlyKeys leaves the entries that are key files: a Secret may have others.
 func onlyKeys(entries map[string][]byte) keyFiles {
 	files := maps.Clone(entries)
 	maps.DeleteFunc(files, func(entry string, _ []byte) bool { return !keyEntry.MatchString(entry) })

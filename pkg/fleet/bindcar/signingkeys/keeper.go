@@ -33,7 +33,7 @@ type Keeper struct {
 	saved map[string]keyFiles // by Secret
 }
 
-// NewKeeper returns a keeper. open returns the store; it is called when a zone needs it.
+// NewKeeper returns a keeper. open is called when a zone needs the store.
 func NewKeeper(zones *zonefile.Dir, open func() (Store, error)) *Keeper {
 	return &Keeper{zones: zones, open: open, saved: map[string]keyFiles{}}
 }

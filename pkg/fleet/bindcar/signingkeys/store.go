@@ -32,7 +32,7 @@ type secretStore struct {
 	namespace string
 }
 
-// InCluster returns the store of this pod.
+// InCluster is the store of this pod.
 func InCluster(clients kubernetes.Interface) (Store, error) {
 	namespace, err := os.ReadFile(namespaceFile)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *secretStore) Save(ctx context.Context, name string, before, after map[s
 	return withoutObject(err)
 }
 
-// withoutObject returns the reason of an error without the object that the API may have put into its message.
+// withoutObject keeps the reason of an error, not the object that the API may have put into its message.
 func withoutObject(err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

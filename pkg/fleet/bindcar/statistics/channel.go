@@ -33,7 +33,7 @@ type Zone struct {
 // defaultView is where named puts everything when no view is configured.
 const defaultView = "_default"
 
-// Zones returns the zones that named serves.
+// Zones lists the zones that named serves.
 func (c Channel) Zones(ctx context.Context) ([]Zone, error) {
 	var document struct {
 		Views map[string]struct {
@@ -65,7 +65,7 @@ type serverDocument struct {
 	Zone       map[string]uint64 `json:"zonestats"`
 }
 
-// Read returns all counters.
+// Read reads all counters.
 func (c Channel) Read(ctx context.Context) (bindcar.Statistics, error) {
 	var document serverDocument
 	if err := c.readDocument(ctx, "server", &document); err != nil {

@@ -92,7 +92,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 		"unmet_prerequisite": stats.Updates.UnmetPrerequisite})
 }
 
-// latestStatistics returns the statistics, read anew when they are too old.
+// latestStatistics reads the statistics anew when they are too old.
 func (c *Collector) latestStatistics() (bindcar.Statistics, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -125,7 +125,7 @@ func (c *zoneContent) parseSOA(in *bindcar.SOA) (*dns.SOA, error) {
 	}, nil
 }
 
-// mailboxName returns "a.b@c." in the form of a domain name, "a\.b.c." (RFC 1035 section 8).
+// mailboxName turns "a.b@c." into a domain name, "a\.b.c." (RFC 1035 section 8).
 func mailboxName(email string) string {
 	local, domain, ok := strings.Cut(email, "@")
 	if !ok {

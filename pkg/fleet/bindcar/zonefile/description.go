@@ -43,8 +43,8 @@ type Description struct {
 	PrimariesTwice bool `json:"primariesTwice,omitempty"`
 }
 
-// Describe returns the description that a request asks for, unchecked but for the name. NoticeAddress, UpdateKeyName and
-// TransferKey are left to the caller.
+// Describe makes the description that a request asks for, unchecked but for the name. NoticeAddress, UpdateKeyName and TransferKey are
+// left to the caller.
 func Describe(request bindcar.CreateZone) (Description, error) {
 	name, err := ParseName("zoneName", request.ZoneName)
 	if err != nil {
@@ -59,7 +59,7 @@ func Describe(request bindcar.CreateZone) (Description, error) {
 
 var policyName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,63}$`)
 
-// Validate returns an httperror that names the first invalid field.
+// Validate is an httperror that names the first invalid field.
 func (d Description) Validate() error {
 	switch {
 	case d.Type != bindcar.Primary && d.Type != bindcar.Secondary:
@@ -85,7 +85,7 @@ func (d Description) Validate() error {
 // acceptAnyACL leaves it to named which names are defined.
 func acceptAnyACL(string) bool { return true }
 
-// Patched returns the description with a valid patch applied.
+// Patched applies a valid patch to a copy.
 func (d Description) Patched(patch bindcar.PatchZone) (Description, error) {
 	if patch.AlsoNotify != nil {
 		d.AlsoNotify = *patch.AlsoNotify
@@ -113,8 +113,8 @@ func (d Description) SavesKeys() bool {
 	return d.Type == bindcar.Primary && d.KeySecret != "" && d.DNSSECPolicy != "" && d.DNSSECPolicy != named.PolicyNone
 }
 
-// Clause returns the zone's clause as addzone and modzone take it. d is valid. It refers to the ACLs of the key rings, which
-// change without the zones; only transfers and NOTIFY name the current transfer key.
+// Clause is the zone's clause for addzone and modzone. d is valid. It refers to the ACLs of the key rings, which change without the
+// zones; only transfers and NOTIFY name the current transfer key.
 func (d Description) Clause(file string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "{ type %s; file %q; ", d.Type, file)
@@ -145,7 +145,7 @@ func (d Description) Clause(file string) string {
 	return b.String()
 }
 
-// sourceClause returns the option for TransferSource, which is written like a server.
+// sourceClause is the option for TransferSource, which is written like a server.
 func (d Description) sourceClause() string {
 	source, err := named.ParseServer(d.TransferSource)
 	if err != nil {
@@ -158,8 +158,8 @@ func (d Description) sourceClause() string {
 	return option + named.ServerClause(source, 0, "")
 }
 
-// notifyList returns whom named notifies of a new serial, the other servers first: a zone's own list replaces the one among
-// named's options, which has the sidecar.
+// notifyList is whom named notifies of a new serial, the other servers first: a zone's own list replaces the one among named's options,
+// which has the sidecar.
 func (d Description) notifyList() string {
 	list, _ := serverList(d.AlsoNotify, d.TransferKey)
 	if listener, err := named.ParseServer(d.NoticeAddress); err == nil {

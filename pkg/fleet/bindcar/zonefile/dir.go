@@ -38,10 +38,10 @@ type cachedDescription struct {
 	file fs.FileInfo
 }
 
-// Files returns the files of a zone.
+// Files are the paths of a zone's files.
 func (d *Dir) Files(zone string) Files { return Files{filepath.Join(d.Path, fileStem(zone))} }
 
-// KeyFilePrefix returns how the paths of a zone's DNSSEC key files begin.
+// KeyFilePrefix is how the paths of a zone's DNSSEC key files begin.
 func (d *Dir) KeyFilePrefix(zone string) string {
 	return filepath.Join(d.Path, "K"+escapeName(zone, "%%%02X")+".+")
 }
@@ -78,8 +78,8 @@ func readDescription(file string) (Description, error) {
 	return d, nil
 }
 
-// LoadDescriptions returns all descriptions by zone. Those that cannot be read are missing and reported by damaged: one of them must not
-// hide all zones.
+// LoadDescriptions reads all descriptions by zone. Those that cannot be read are missing and in damaged: one of them must not hide all
+// zones.
 func (d *Dir) LoadDescriptions() (all map[string]Description, damaged []error, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -110,7 +110,7 @@ func (d *Dir) LoadDescriptions() (all map[string]Description, damaged []error, e
 // clockTick is longer than the time within which two changes of a directory may have the same time.
 const clockTick = 100 * time.Millisecond
 
-// CountDescriptions returns how many descriptions there are. It lists the directory only after that has changed.
+// CountDescriptions counts descriptions. It lists the directory only after that has changed.
 func (d *Dir) CountDescriptions() (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -20,7 +20,7 @@ var namedSuffixes = []string{"", ".jnl", ".jbk", ".signed", ".signed.jnl"}
 // Files are the files of one zone.
 type Files struct{ stem string }
 
-// Content returns the path of the zone's content.
+// Content is the path of the zone's content.
 func (f Files) Content() string { return f.stem + contentSuffix }
 
 func (f Files) description() string { return f.stem + descriptionSuffix }

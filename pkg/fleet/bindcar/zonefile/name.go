@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/httperror"
 )
 
-// ParseName returns a zone's name in the form that named prints: lower case, without the final dot. It rejects names that
-// need escapes in presentation form, and the root; the error names the field.
+// ParseName brings a zone's name into the form that named prints: lower case, without the final dot. It rejects names that need escapes
+// in presentation form, and the root; the error names the field.
 func ParseName(field, name string) (string, error) {
 	canonical := strings.ToLower(strings.TrimSuffix(name, "."))
 	_, valid := dns.IsDomainName(canonical)
@@ -54,8 +54,8 @@ func escapeName(zone, format string) string {
 // maxStem leaves room for the longest suffix of named's and our files, within the 255 bytes of a file name.
 const maxStem = 200
 
-// fileStem returns the name of a zone's files without their suffix. Distinct zones have distinct stems: special characters
-// are percent-encoded, and names too long for a file end in their digest.
+// fileStem is the name of a zone's files without their suffix. Distinct zones have distinct stems: special characters are
+// percent-encoded, and names too long for a file end in their digest.
 func fileStem(zone string) string {
 	stem := escapeName(zone, "%%%02x")
 	if len(stem) <= maxStem {

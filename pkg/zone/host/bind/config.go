@@ -29,7 +29,7 @@ func (c zoneConfig) isSame(o zoneConfig) bool {
 	return slices.Equal(c.servers, o.servers) && slices.Equal(c.transfer, o.transfer) && c.policy == o.policy
 }
 
-// configFor returns the configuration that the zone should have on servers with a role.
+// configFor is what the zone should have on servers with a role.
 func (h *Host) configFor(role observe.Role) zoneConfig {
 	if role == observe.Primary {
 		return zoneConfig{servers: h.Notified, transfer: h.TransferKeys, policy: h.Signing.Policy}
@@ -67,13 +67,13 @@ func (h *Host) Configure(ctx context.Context, serial uint32, err error, rested b
 	return ""
 }
 
-// cannotTransfer reports whether a secondary's error is that it gets the zone from no primary, although its sidecar answers.
+// cannotTransfer reports whether a secondary gets the zone from no primary, although its sidecar answers.
 func cannotTransfer(err error) bool {
 	var e *bindcar.Error
 	return errors.Is(err, host.ErrTransfer) || errors.As(err, &e) && e.Code == http.StatusFailedDependency
 }
 
-// lastPolicy returns the policy in the zone's status: before this process has looked at a primary, it has that one.
+// lastPolicy is the policy in the zone's status: before this process has looked at a primary, the zone has that one.
 func (h *Host) lastPolicy() string {
 	if h.Object.Status.DNSSEC == nil {
 		return ""

@@ -45,7 +45,7 @@ type Host struct {
 	known    *memory
 }
 
-// New returns the zone on a pod of an instance.
+// New is the zone on a pod of an instance.
 func New(at *host.Access, instance *v1beta1.Bind9Instance, sidecar Sidecar, updates rfc2136.Updater, kept *host.Memory) *Host {
 	return &Host{
 		Access: at, ByTransfer: host.ByTransfer{Access: at}, Exclusive: rfc2136.Exclusive{Access: at, Updates: updates},

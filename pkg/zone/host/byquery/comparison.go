@@ -52,7 +52,7 @@ func Continue(ctx context.Context, c *host.Comparison, ask Ask, want *observe.Mi
 	return nil
 }
 
-// judge returns nil if the answer to a question shows, for the SOA of the observation, what should be there.
+// judge is nil if the answer to a question shows, for the SOA of the observation, what should be there.
 func judge(seen *observe.Observation, q observe.Question) error {
 	asked, _ := seen.Mirror.Asked(q.Key)
 	at, known := seen.SeenAt(q.Key)
@@ -68,9 +68,9 @@ func judge(seen *observe.Observation, q observe.Question) error {
 	return nil
 }
 
-// isAnswered reports whether a server with the content answers with an RRset: servers maintain some themselves; at and below a
-// delegation there is a referral, which has nothing but its NS records for certain (RFC 1034 section 4.3.2), and below a DNAME nothing
-// is (RFC 6672 section 2.4).
+// isAnswered reports whether a server with the content answers with an RRset: servers maintain some themselves; at and below a delegation
+// there is a referral, which has nothing but its NS records for certain (RFC 1034 section 4.3.2), and below a DNAME nothing is (RFC 6672
+// section 2.4).
 func isAnswered(content *observe.Mirror, k rrset.Key) bool {
 	has := func(name string, rrtype uint16) bool {
 		_, there := content.Get(rrset.Key{Name: name, Type: rrtype})

@@ -141,7 +141,7 @@ func askFor(ctx context.Context, ask Ask, keys []rrset.Key, want plan.Content, s
 	return seen
 }
 
-// wildcardsAbove returns the wildcards by which a server may answer for a key that is not there.
+// wildcardsAbove are the wildcards by which a server may answer for a key that is not there.
 func wildcardsAbove(zone string, key rrset.Key) (above []rrset.Key) {
 	for name := key.Name; name != zone && rrset.IsSubdomain(name, zone); {
 		name = rrset.ParentName(name)

@@ -42,7 +42,7 @@ func (a *answer) add(ttl uint32, rdata string) {
 	a.set.TTL, a.set.Rdata = ttl, append(a.set.Rdata, rdata)
 }
 
-// has reports whether there is such rdata, and notes it.
+// has looks up rdata, with an index once there is much of it.
 func (a *answer) has(rdata string) bool {
 	if len(a.set.Rdata) < manyRdata {
 		return slices.Contains(a.set.Rdata, rdata)
@@ -58,8 +58,8 @@ func (a *answer) has(rdata string) bool {
 	return had
 }
 
-// answer returns what CoreDNS answers for a name and type. An RRset that comes with something else, or with several TTLs, has the
-// TTL 0, which no RRset has that CoreDNS can hold.
+// answer is what CoreDNS answers for a name and type. An RRset that comes with something else, or with several TTLs, has the TTL 0, which
+// no RRset has that CoreDNS can hold.
 func (s *snapshot) answer(key rrset.Key) (rrset.RRset, bool) {
 	a := answer{set: rrset.RRset{Key: key}}
 	services, readable := s.services(key)
@@ -81,7 +81,7 @@ func (s *snapshot) answer(key rrset.Key) (rrset.RRset, bool) {
 	return set, len(set.Rdata) > 0 && s.take(set)
 }
 
-// services returns the values from which CoreDNS derives an answer; readable is false if there is one that it cannot read.
+// services are the values from which CoreDNS derives an answer; readable is false if there is one that it cannot read.
 func (s *snapshot) services(key rrset.Key) (found []entry, readable bool) {
 	if place := s.placeOf(key); place != key.Name {
 		if found := s.lookUp(place, false); len(found) > 0 {
@@ -91,7 +91,7 @@ func (s *snapshot) services(key rrset.Key) (found []entry, readable bool) {
 	return s.usable(s.lookUp(key.Name, isExact(key.Type)), key.Type)
 }
 
-// lookUp returns what is below a name's key, or at it if nothing is below or only that is asked for.
+// lookUp finds what is below a name's key, or at it if nothing is below or only that is asked for.
 func (s *snapshot) lookUp(name string, exact bool) []entry {
 	path := s.pathOf(name)
 	if !exact {
@@ -123,8 +123,8 @@ func (s *snapshot) usable(found []entry, rrtype uint16) (services []entry, reada
 	return filterGroup(services), true
 }
 
-// filterGroup returns the values without a group and those of the group of the shortest key, or all if there is no such group or
-// the shortest keys do not agree.
+// filterGroup keeps the values without a group and those of the group of the shortest key, or all if there is no such group or the
+// shortest keys do not agree.
 func filterGroup(services []entry) []entry {
 	if len(services) == 0 {
 		return nil
@@ -149,7 +149,7 @@ func filterGroup(services []entry) []entry {
 	return slices.DeleteFunc(services, isOther)
 }
 
-// kindOf returns what CoreDNS takes a value for: an address, a text, or else an alias (CNAME).
+// kindOf is what CoreDNS takes a value for: an address, a text, or else an alias (CNAME).
 func kindOf(v value) (rrtype uint16, address bool) {
 	ip, err := netip.ParseAddr(v.Host)
 	switch {
@@ -220,7 +220,7 @@ func (a *answer) addAlias(rrtype uint16, services []entry) {
 	}
 }
 
-// canonical returns rdata in canonical form, or as it is if it is none.
+// canonical brings rdata into canonical form; what is no rdata stays as it is.
 func canonical(key rrset.Key, rdata string) string {
 	if parsed, err := rrset.Parse(key, rdata); err == nil {
 		return parsed

@@ -67,7 +67,7 @@ type Backend struct {
 
 var _ host.Backend = (*Backend)(nil)
 
-// New returns a Backend. It connects when it is used.
+// New returns a Backend that connects when it is used.
 func New(o Options) *Backend {
 	if o.Prefix == "" {
 		o.Prefix = defaultPrefix

@@ -45,7 +45,7 @@ func (b batch) size() (bytes int) {
 	return bytes
 }
 
-// compares returns the conditions of a transaction.
+// compares are the conditions of a transaction.
 func (t transaction) compares() []clientv3.Cmp {
 	if t.isFresh {
 		return []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(t.first), "=", 0).WithRange(t.last + "\x00")}
@@ -80,8 +80,8 @@ type planned struct {
 	want []keyValue
 }
 
-// plan returns how changes become transactions. The values of ours that the zone then has are encoded as a whole, so that each is
-// as the others need it.
+// plan turns changes into transactions. The values of ours that the zone then has are encoded as a whole, so that each is as the others
+// need it.
 func (s *snapshot) plan(changes plan.Changes, ours names) planned {
 	refused := map[rrset.Key]error{}
 	held := s.change(ours, changes, refused)
@@ -91,8 +91,8 @@ func (s *snapshot) plan(changes plan.Changes, ours names) planned {
 	return planned{s.transactions(batches, ordered), ordered, refused, want}
 }
 
-// transactions returns the transactions of batches, in any order unless they are ordered. Those are fresh in whose range there is no
-// value, nor a key of another one.
+// transactions makes a transaction of each batch, in any order unless they are ordered. Those are fresh in whose range there is no value,
+// nor a key of another one.
 func (s *snapshot) transactions(batches []batch, ordered bool) []transaction {
 	all := make([]transaction, len(batches))
 	for i, b := range batches {
@@ -114,8 +114,8 @@ func (s *snapshot) transactions(batches []batch, ordered bool) []transaction {
 	return all
 }
 
-// change returns our RRsets as the changes make them, without those that are refused: CoreDNS cannot hold them, or a key of theirs
-// is somebody else's.
+// change applies the changes to our RRsets, without those that are refused: CoreDNS cannot hold them, or a key of theirs is somebody
+// else's.
 func (s *snapshot) change(ours names, changes plan.Changes, refused map[rrset.Key]error) names {
 	next := make(plan.Map, len(ours)+len(changes.Create))
 	for _, sets := range ours {
@@ -145,7 +145,7 @@ func (s *snapshot) change(ours names, changes plan.Changes, refused map[rrset.Ke
 	return held
 }
 
-// takenKey returns a key that an RRset needs and somebody else has.
+// takenKey is a key that an RRset needs and somebody else has; "" if there is none.
 func (s *snapshot) takenKey(set rrset.RRset) string {
 	for _, v := range s.encode(names{set.Name: {set}}) {
 		if e, found := s.at(v.key); found && !s.isOurs(e) {
@@ -158,8 +158,8 @@ func (s *snapshot) takenKey(set rrset.RRset) string {
 // unit is the operations at one name: those that write, and those that compare what stays as it is.
 type unit struct{ writes, compares batch }
 
-// units returns what has to be written at each name for the zone to have the wanted values, beside what others have, in the order of
-// the keys. The values of an RRset that stay as they are are compared too.
+// units are what has to be written at each name for the zone to have the wanted values, beside what others have, in the order of the
+// keys. The values of an RRset that stay as they are are compared too.
 func (s *snapshot) units(want []keyValue) []batch {
 	all, places := make([]unit, 0, len(want)), make(map[string]int, len(want))
 	s.merge(want, func(e *entry, w *keyValue) {
@@ -220,7 +220,7 @@ func (s *snapshot) merge(want []keyValue, do func(*entry, *keyValue)) {
 	}
 }
 
-// pathOfName returns the path of the name at which a value is kept.
+// pathOfName is the path of the name at which a value is kept.
 func pathOfName(key string) string {
 	if i := strings.LastIndexByte(key, '/'); strings.HasPrefix(key[i+1:], "!") {
 		return key[:i]
@@ -228,8 +228,8 @@ func pathOfName(key string) string {
 	return key
 }
 
-// packBatches returns transactions, each of as many units as fit. A unit that is too large is divided, what is written before what
-// is deleted; then they are ordered.
+// packBatches makes transactions, each of as many units as fit. A unit that is too large is divided, what is written before what is
+// deleted; then they are ordered.
 func packBatches(units []batch) (batches []batch, ordered bool) {
 	var packed batch
 	bytes := 0
@@ -266,7 +266,7 @@ func deletesLast(o operation) int {
 	return 0
 }
 
-// after returns what is there when ours are the wanted values, without revisions of these.
+// after is what is there when ours are the wanted values, without revisions of these.
 func (s *snapshot) after(want []keyValue) *snapshot {
 	after := &snapshot{layout: s.layout, entries: make([]entry, 0, len(want))}
 	s.merge(want, func(e *entry, w *keyValue) {

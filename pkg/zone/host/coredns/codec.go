@@ -54,7 +54,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return proto.Unmarshal(raw, message)
 }
 
-// takeMessage returns what is left of some bytes of memory when a message is decoded, or errDecodedTooLarge.
+// takeMessage is what is left of some bytes of memory when a message is decoded, or errDecodedTooLarge.
 func takeMessage(left int, raw []byte, d protoreflect.MessageDescriptor, depth int) (int, error) {
 	if left -= messageSize; left < 0 || depth == 0 {
 		return 0, errDecodedTooLarge

@@ -42,8 +42,8 @@ type link struct {
 	end    context.CancelFunc
 }
 
-// connect returns the client. It signs in if there are credentials, once for all who wait; each of them waits for as long as its
-// context lasts, and holds no lock meanwhile.
+// connect signs in if there are credentials, once for all who wait; each of them waits for as long as its context lasts, and holds no
+// lock meanwhile.
 func (b *Backend) connect(ctx context.Context) (*clientv3.Client, error) {
 	l := b.currentLink() //nolint:contextcheck // of the connection, which outlives the call
 	if l == nil {
@@ -57,7 +57,7 @@ func (b *Backend) connect(ctx context.Context) (*clientv3.Client, error) {
 	}
 }
 
-// currentLink returns the link, and begins one if there is none. It is nil after Close.
+// currentLink begins a link if there is none. It is nil after Close.
 func (b *Backend) currentLink() *link {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -24,8 +24,8 @@ type ourSet struct {
 	entries []entry
 }
 
-// newContent returns what CoreDNS answers for each RRset that has a value. An RRset of ours of which a value is missing, changed or
-// too many has the TTL 0, so that it differs from whatever is desired.
+// newContent computes what CoreDNS answers for each RRset that has a value. An RRset of ours of which a value is missing, changed or too
+// many has the TTL 0, so that it differs from whatever is desired.
 func newContent(s *snapshot) (*content, error) {
 	ours, foreign := s.groupEntries()
 	c := &content{sets: make(names, len(ours)), ours: make(names, len(ours))}
@@ -50,7 +50,7 @@ func newContent(s *snapshot) (*content, error) {
 	return c, nil
 }
 
-// groupEntries returns the RRsets that have values: ours, which are still to be decoded, and the keys of those of others.
+// groupEntries groups values by RRset: ours, which are still to be decoded, and the keys of those of others.
 func (s *snapshot) groupEntries() (ours []ourSet, foreign map[rrset.Key]bool) {
 	size := len(s.entries)
 	keys := make([]rrset.Key, size)
@@ -74,8 +74,8 @@ func (s *snapshot) groupEntries() (ours []ourSet, foreign map[rrset.Key]bool) {
 	return ours, foreign
 }
 
-// answerOurs returns what CoreDNS answers for one RRset of ours. The TTL is 0 if it does not answer with it, or the values are not those
-// that encode makes of it.
+// answerOurs is what CoreDNS answers for one RRset of ours. The TTL is 0 if it does not answer with it, or the values are not those that
+// encode makes of it.
 func (s *snapshot) answerOurs(all names, of ourSet) rrset.RRset {
 	answered, ok := s.answer(of.Key)
 	if !ok {
@@ -109,7 +109,7 @@ func (s *snapshot) addForeignKeys(foreign map[rrset.Key]bool, key rrset.Key) {
 	}
 }
 
-// decode returns the RRset of which all our values are given.
+// decode makes the RRset of which all our values are given.
 func decode(key rrset.Key, entries []entry) rrset.RRset {
 	a := answer{set: rrset.RRset{Key: key}}
 	switch key.Type {

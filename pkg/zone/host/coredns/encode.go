@@ -29,7 +29,7 @@ type keyValue struct {
 	value
 }
 
-// encode returns the values of RRsets that the zone can hold together, sorted by key.
+// encode makes the values of RRsets that the zone can hold together, sorted by key.
 func (l layout) encode(sets names) []keyValue {
 	all := make([]rrset.RRset, 0, len(sets))
 	for _, some := range sets {
@@ -44,8 +44,8 @@ func (l layout) encode(sets names) []keyValue {
 
 func compareByKey(a, b keyValue) int { return strings.Compare(a.key, b.key) }
 
-// encodeSet returns the values of one RRset among those of the zone. A question for a name is answered with all values below its key,
-// of which those of the group of the shortest key count: a name's values are a group.
+// encodeSet makes the values of one RRset among those of the zone. A question for a name is answered with all values below its key, of
+// which those of the group of the shortest key count: a name's values are a group.
 func (l layout) encodeSet(sets names, set rrset.RRset) []keyValue {
 	place := l.placeOf(set.Key)
 	path, size := l.pathOf(place), len(set.Rdata)
@@ -94,7 +94,7 @@ func (l layout) hasValues(sets names, name string) bool {
 	return false
 }
 
-// valueOf returns the value for one rdata of an RRset that Unsupported has nothing against.
+// valueOf is the value for one rdata of an RRset that Unsupported has nothing against.
 func valueOf(set rrset.RRset, i int) value {
 	switch set.Type {
 	case dns.TypeTXT:
@@ -109,20 +109,19 @@ func valueOf(set rrset.RRset, i int) value {
 	return value{Host: set.Rdata[i]}
 }
 
-// toRR returns one rdata as the RR of its type.
 func toRR[T dns.RR](set rrset.RRset, i int) T {
 	rr, _ := rrset.ToRR(set.Key, set.TTL, set.Rdata[i])
 	typed, _ := rr.(T) // canonical rdata of that type
 	return typed
 }
 
-// textOf returns the text of a TXT value, escaped as CoreDNS expects it, without the borders between strings.
+// textOf is the text of a TXT value, escaped as CoreDNS expects it, without the borders between strings.
 func textOf(set rrset.RRset, i int) string {
 	return strings.Join(toRR[*dns.TXT](set, i).Txt, "")
 }
 
-// rdataOfText returns the TXT rdata that CoreDNS makes of a text: strings of 255 characters and a rest, which may be empty if
-// there are others.
+// rdataOfText is the TXT rdata that CoreDNS makes of a text: strings of 255 characters and a rest, which may be empty if there are
+// others.
 func rdataOfText(text string) string {
 	rr := &dns.TXT{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeTXT, Class: dns.ClassINET}}
 	for len(text) >= 255 {
@@ -133,13 +132,13 @@ func rdataOfText(text string) string {
 	return rdata
 }
 
-// servedWeight returns the weight that CoreDNS answers with for one of several: its share of 100.
+// servedWeight is the weight that CoreDNS answers with for one of several: its share of 100.
 func servedWeight(weight, sum int) int {
 	return max(1, int(100.0/float64(sum)*float64(weight)))
 }
 
-// canHoldWeights reports whether CoreDNS would answer with the weights of an SRV RRset: if they make up 100 for each priority, or as
-// good as.
+// canHoldWeights reports whether CoreDNS would answer with the weights of an SRV RRset: they make up 100 for each priority, or as good
+// as.
 func canHoldWeights(set rrset.RRset) bool {
 	sums, values := map[int]int{}, make([]value, len(set.Rdata))
 	for i := range values {
@@ -151,7 +150,7 @@ func canHoldWeights(set rrset.RRset) bool {
 	})
 }
 
-// isMappedAddress reports whether an AAAA record's address is an IPv4 one, which CoreDNS takes for an A record.
+// isMappedAddress recognizes the IPv4 address in an AAAA record, which CoreDNS takes for an A record.
 func isMappedAddress(rdata string) bool {
 	a, err := netip.ParseAddr(rdata)
 	return err == nil && a.Is4In6()

@@ -26,7 +26,7 @@ func expect(s *snapshot, want []keyValue) *expectation {
 	return e
 }
 
-// contentOf returns what CoreDNS answers from what was read; e may be nil.
+// contentOf is what CoreDNS answers from what was read; e may be nil.
 func (e *expectation) contentOf(read *snapshot) (*content, error) {
 	if e != nil {
 		if e.wait(); e.err == nil && e.after.hasValuesOf(read) {
@@ -36,7 +36,7 @@ func (e *expectation) contentOf(read *snapshot) (*content, error) {
 	return newContent(read)
 }
 
-// hasValuesOf reports whether two snapshots hold the same values at the same keys, of whatever revisions.
+// hasValuesOf compares keys and values, not revisions.
 func (s *snapshot) hasValuesOf(o *snapshot) bool {
 	return slices.EqualFunc(s.entries, o.entries, func(a, b entry) bool {
 		return a.key == b.key && a.value == b.value && a.broken == b.broken

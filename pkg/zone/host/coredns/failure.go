@@ -64,7 +64,7 @@ var failures = []struct {
 // errAnswerTooLarge is an answer of which even the smallest page is too large.
 var errAnswerTooLarge = fmt.Errorf("a single answer of etcd has more than %d MiB, or takes more than %d MiB when it is decoded", maxEncoded>>20, maxDecoded>>20)
 
-// failureOf returns an error of the client as an error of the backend.
+// failureOf makes an error of the backend of one of the client.
 func failureOf(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -116,8 +116,8 @@ func failureOf(err error) error {
 	return &host.Error{Reason: reasonFailed, Temporary: true, Err: errors.New(text)}
 }
 
-// explain returns an error of the client, which may be nil, as an error of the backend. The client does not say why it has no
-// connection, so that is found out. When the member of etcd that it is connected to is cut off, the next call goes to another one.
+// explain makes an error of the backend of one of the client, which may be nil. The client does not say why it has no connection, so that
+// is found out. When the member of etcd that it is connected to is cut off, the next call goes to another one.
 func (b *Backend) explain(ctx context.Context, client *clientv3.Client, err error) error {
 	if err != nil && b.isClosed() {
 		return errClosed
@@ -173,7 +173,7 @@ func (b *Backend) probe(ctx context.Context, endpoint string) error {
 // maxMessage is how much is repeated of what etcd says.
 const maxMessage = 400
 
-// messageOf returns what happened without the wrapping of gRPC.
+// messageOf says what happened without the wrapping of gRPC.
 func messageOf(err error) string {
 	text := err.Error()
 	if s, ok := status.FromError(err); ok {

@@ -31,7 +31,7 @@ func (b *Backend) Apex() string {
 	return "CoreDNS answers with NS records of its own at the apex; remove the record"
 }
 
-// readOptions returns how a provider's etcd is reached, and the versions of the Secrets that say so.
+// readOptions reads how a provider's etcd is reached, and the versions of the Secrets that say so.
 func readOptions(ctx context.Context, p *v1beta1.DNSProvider, access host.ProviderAccess) (o Options, versions string, err error) {
 	if problem := serving.ProviderProblem(p); problem != "" {
 		return o, "", errors.New(problem) // It may have been stored before that was refused: then its Secrets are not used.
@@ -65,7 +65,7 @@ func readOptions(ctx context.Context, p *v1beta1.DNSProvider, access host.Provid
 	return o, versions, nil
 }
 
-// tlsConfig returns the configuration that a Secret has: an authority, and for a client a certificate.
+// tlsConfig is the configuration that a Secret has: an authority, and for a client a certificate.
 func tlsConfig(secret *corev1.Secret) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca := secret.Data["ca.crt"]; len(ca) > 0 {

@@ -78,7 +78,7 @@ func appendNumber(out []byte, field string, n int64) []byte {
 	return append(strconv.AppendInt(append(out, field...), n, 10), ',')
 }
 
-// guessPlain returns the value whose JSON this is if it is that of any plain value. Of other JSON it returns some value.
+// guessPlain is the value whose JSON this is if it is that of any plain value. Of other JSON it makes some value.
 func guessPlain(raw string) (v value) {
 	r := fieldReader{strings.TrimPrefix(raw, "{")}
 	v.Host = r.text(hostField)
@@ -97,13 +97,13 @@ func guessPlain(raw string) (v value) {
 // fieldReader is what of a value's JSON is still to be read.
 type fieldReader struct{ rest string }
 
-// skip reports whether a field comes next, and goes to what is behind it.
+// skip goes behind a field if it comes next.
 func (r *fieldReader) skip(field string) (found bool) {
 	r.rest, found = strings.CutPrefix(r.rest, field)
 	return found
 }
 
-// text returns the value of a field that is a string, if it comes next.
+// text reads a field that is a string, if it comes next.
 func (r *fieldReader) text(field string) (text string) {
 	if r.skip(field) {
 		text, r.rest, _ = strings.Cut(r.rest, `"`)
@@ -112,7 +112,7 @@ func (r *fieldReader) text(field string) (text string) {
 	return text
 }
 
-// number returns the value of a field that is a number, if it comes next.
+// number reads a field that is a number, if it comes next.
 func (r *fieldReader) number(field string) (n int) {
 	if r.skip(field) {
 		end := strings.IndexAny(r.rest, ",}")

@@ -67,7 +67,6 @@ func newEntry(key string, raw []byte, modified int64) entry {
 	return entry{key: key, value: v, modified: modified, broken: !ok}
 }
 
-// hasForeign reports whether there is any value that is not ours.
 func (s *snapshot) hasForeign() bool {
 	return slices.ContainsFunc(s.entries, func(e entry) bool { return !s.isOurs(e) })
 }
@@ -84,7 +83,7 @@ func (l layout) isOfZoneBelow(e entry) bool {
 	return !e.broken && m.Zone != l.zone && rrset.IsSubdomain(m.Zone, l.zone)
 }
 
-// find returns where a key is, or would be.
+// find is where a key is, or would be.
 func (s *snapshot) find(key string) (int, bool) {
 	return sort.Find(len(s.entries), func(i int) int { return strings.Compare(key, s.entries[i].key) })
 }
@@ -96,7 +95,7 @@ func (s *snapshot) at(key string) (entry, bool) {
 	return entry{}, false
 }
 
-// below returns the entries whose keys begin with a path and a slash.
+// below are the entries whose keys begin with a path and a slash.
 func (s *snapshot) below(path string) []entry {
 	path += "/"
 	from, _ := s.find(path)
@@ -104,7 +103,7 @@ func (s *snapshot) below(path string) []entry {
 	return s.entries[from : from+size]
 }
 
-// keyOf returns the RRset that a value belongs to: of ours what its marker says, of others what it looks like.
+// keyOf is the RRset that a value belongs to: of ours what its marker says, of others what it looks like.
 func (s *snapshot) keyOf(e entry) rrset.Key {
 	name := s.nameOf(e.key)
 	if s.isOurs(e) {

@@ -17,13 +17,13 @@ import (
 // stays.
 var recordTypes = []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeTXT, dns.TypeCNAME, dns.TypePTR, dns.TypeMX, dns.TypeSRV}
 
-// Unsupported returns the RRsets of a zone that CoreDNS cannot hold as they are, alone or beside the others, and why.
+// Unsupported has the RRsets of a zone that CoreDNS cannot hold as they are, alone or beside the others, and why.
 func Unsupported(zone string, want plan.Content) map[rrset.Key]string {
 	reasons, _ := layout{prefix: defaultPrefix, zone: zone}.unsupported(want)
 	return reasons
 }
 
-// unsupported returns why CoreDNS cannot hold RRsets of a zone, and those that it can hold together. The NS RRset of the apex is
+// unsupported says why CoreDNS cannot hold RRsets of a zone, and lists those that it can hold together. The NS RRset of the apex is
 // neither: CoreDNS makes it.
 func (l layout) unsupported(want plan.Content) (map[rrset.Key]string, names) {
 	reasons, held, doubtful := map[rrset.Key]string{}, make(names, want.Len()), map[string]bool{}
@@ -48,12 +48,12 @@ func (l layout) unsupported(want plan.Content) (map[rrset.Key]string, names) {
 	return reasons, held
 }
 
-// mayDisturb reports whether an RRset of a type may change the answers for others.
+// mayDisturb is true for types whose RRsets may change the answers for others.
 func mayDisturb(rrtype uint16) bool {
 	return rrtype == dns.TypeMX || rrtype == dns.TypeSRV || isExact(rrtype)
 }
 
-// dropDisturbing returns the RRsets of a name without those that would change the answers for others.
+// dropDisturbing leaves the RRsets of a name that do not change the answers for others.
 func (l layout) dropDisturbing(held names, name string, reasons map[rrset.Key]string) []rrset.RRset {
 	sets := slices.SortedFunc(slices.Values(held[name]), func(a, b rrset.RRset) int {
 		return slices.Index(recordTypes, a.Type) - slices.Index(recordTypes, b.Type)
@@ -69,7 +69,7 @@ func (l layout) dropDisturbing(held names, name string, reasons map[rrset.Key]st
 	return kept
 }
 
-// disturbs returns how an RRset would change the answers for others of its name, or for an alias above it.
+// disturbs says how an RRset would change the answers for others of its name, or for an alias above it.
 func (l layout) disturbs(held names, kept []rrset.RRset, set rrset.RRset) string {
 	if _, alias := held.get(rrset.ParentName(set.Name), dns.TypeCNAME); alias && isExact(set.Type) {
 		return fmt.Sprintf("CoreDNS with etcd cannot hold a %s record directly below a CNAME record; use another name", dns.Type(set.Type))
@@ -102,7 +102,7 @@ func areBelow(targets []string, name string) bool {
 	return !slices.ContainsFunc(targets, func(target string) bool { return !rrset.IsSubdomain(target, name) })
 }
 
-// unsupportedAlone returns why CoreDNS cannot hold an RRset, whatever else there is.
+// unsupportedAlone says why CoreDNS cannot hold an RRset, whatever else there is.
 func (l layout) unsupportedAlone(set rrset.RRset) string {
 	if reason := l.unsupportedName(set.Key); reason != "" {
 		return reason

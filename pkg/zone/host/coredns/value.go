@@ -33,7 +33,7 @@ type marker struct {
 	Type  string `json:"type"`
 }
 
-// encodeJSON returns a value's JSON, which is the same for the same value.
+// encodeJSON always writes the same text for the same value.
 func encodeJSON(v *value) string {
 	if isPlain(v) {
 		var buffer [usualSize]byte
@@ -46,8 +46,8 @@ func encodeJSON(v *value) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// decodeJSON returns the value that JSON is of; ok is false if CoreDNS cannot read it. JSON that is, byte by byte, what encodeJSON writes
-// of the fields in it needs no general decoder.
+// decodeJSON is not ok if CoreDNS cannot read the value. JSON that is, byte by byte, what encodeJSON writes of the fields in it needs no
+// general decoder.
 func decodeJSON(raw []byte) (v value, ok bool) {
 	v = guessPlain(string(raw))
 	var buffer [usualSize]byte
@@ -64,7 +64,7 @@ type layout struct {
 	prefix, owner, zone string
 }
 
-// pathOf returns the key of a name without escapes: its labels from the right, below the prefix.
+// pathOf is the key of a name without escapes: its labels from the right, below the prefix.
 func (l layout) pathOf(name string) string {
 	var buffer [usualSize]byte
 	path := append(buffer[:0], l.prefix...)
@@ -76,7 +76,7 @@ func (l layout) pathOf(name string) string {
 	return string(path)
 }
 
-// nameOf returns the name of a key, or "" if it is none of the zone's.
+// nameOf is the name of a key, or "" if it is none of the zone's.
 func (l layout) nameOf(key string) string {
 	rest, ok := strings.CutPrefix(key, l.prefix)
 	if !ok {
@@ -101,7 +101,7 @@ const (
 	nameServerLabels = "ns.dns."
 )
 
-// placeOf returns the name at which the values of an RRset are kept.
+// placeOf is the name at which the values of an RRset are kept.
 func (l layout) placeOf(key rrset.Key) string {
 	if key.Name == l.zone && isAddress(key.Type) {
 		return apexLabels + l.zone
@@ -117,8 +117,8 @@ func (l layout) ownerOf(place string) string {
 	return place
 }
 
-// keyAt returns the key of a value of a name. Its last part begins with "!", so that it sorts before the labels of names, and has
-// capital letters, so that no query reaches it: CoreDNS asks for lower case.
+// keyAt is the key of a value of a name. Its last part begins with "!", so that it sorts before the labels of names, and has capital
+// letters, so that no query reaches it: CoreDNS asks for lower case.
 func keyAt(path string, rrtype uint16, rdata string) string {
 	sum := sha256.Sum256([]byte(rdata))
 	var buffer [usualSize]byte
@@ -128,5 +128,5 @@ func keyAt(path string, rrtype uint16, rdata string) string {
 
 func isAddress(rrtype uint16) bool { return rrtype == dns.TypeA || rrtype == dns.TypeAAAA }
 
-// isExact reports whether CoreDNS looks for a type at the name's own key.
+// isExact is true for types that CoreDNS looks for at the name's own key.
 func isExact(rrtype uint16) bool { return rrtype == dns.TypeCNAME || rrtype == dns.TypePTR }

@@ -86,7 +86,7 @@ type watch struct {
 	gone  bool // nobody waits for it any more
 }
 
-// joinWatches returns the stream of watches, and opens one if there is none.
+// joinWatches opens the stream of watches if there is none.
 func (b *Backend) joinWatches() *watches {
 	b.mu.Lock()
 	defer b.mu.Unlock()

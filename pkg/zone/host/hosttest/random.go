@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// RandomZone returns RRsets of a zone such as people have, and some that nobody has: many types at few names, names below names,
-// targets inside and outside, texts that need escapes or several strings. No CNAME has other data beside it (RFC 1034 section 3.6.2).
+// RandomZone makes RRsets of a zone such as people have, and some that nobody has: many types at few names, names below names, targets
+// inside and outside, texts that need escapes or several strings. No CNAME has other data beside it (RFC 1034 section 3.6.2).
 func RandomZone(r *rand.Rand, zone string, size int) plan.Map {
 	sets := plan.Map{}
 	for range size {
@@ -38,7 +38,7 @@ func hasData(sets plan.Map, name string) bool {
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// randomName returns one of some hundred names, the zone's own among them, and most below others.
+// randomName is one of some hundred names, the zone's own among them, and most below others.
 func randomName(r *rand.Rand, zone string) string {
 	name := zone
 	for range r.IntN(4) {

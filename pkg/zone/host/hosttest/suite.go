@@ -112,7 +112,7 @@ func (s suite) set(name, rrtype string, ttl uint32, rdata ...string) rrset.RRset
 	return rrset.New(rrset.Key{Name: name, Type: dns.StringToType[rrtype]}, ttl, rdata...)
 }
 
-// MapOf returns RRsets as content.
+// MapOf makes content of RRsets.
 func MapOf(sets ...rrset.RRset) plan.Map {
 	m := plan.Map{}
 	for _, set := range sets {
@@ -374,7 +374,7 @@ func testMany(t *testing.T, s suite) {
 	}
 }
 
-// ManySets returns so many RRsets of one address each.
+// ManySets makes so many RRsets of one address each.
 func ManySets(zone string, n int) plan.Map {
 	sets := plan.Map{}
 	for i := range n {

@@ -48,7 +48,7 @@ var tableColumns = []string{
 // Column has the outcome of each case at one server: "yes", "no", or why the server cannot do it.
 type Column map[string]string
 
-// Cell returns an outcome: whether the case held, and otherwise why it cannot, if there is a reason.
+// Cell is an outcome: whether the case held, and otherwise why it cannot, if there is a reason.
 func Cell(held bool, reason string) string {
 	switch {
 	case held:
@@ -92,7 +92,7 @@ func CheckTable(t *testing.T, file string, found map[string]Column) {
 	}
 }
 
-// formatTable returns the table. The reasons are numbered below it.
+// formatTable numbers the reasons below the table.
 func formatTable(columns map[string]Column) string {
 	var b strings.Builder
 	b.WriteString("| | " + strings.Join(tableColumns, " | ") + " |\n|---" + strings.Repeat("|---", len(tableColumns)) + "|\n")

@@ -67,7 +67,7 @@ func (p place) bind() *bind.Host {
 	return bind.New(p.Access, p.instance, p.Sidecar, p.Updates, p.Memory)
 }
 
-// reader returns the way in which a server is read.
+// reader is the way in which a server is read.
 func (p place) reader() host.Reader {
 	if p.Server.ReadBy == v1beta1.ReadByQuery {
 		return byquery.Reader{Access: p.Access, Content: host.Recall[byquery.Content](p.Memory, p.ID())}
@@ -75,7 +75,7 @@ func (p place) reader() host.Reader {
 	return host.ByTransfer{Access: p.Access}
 }
 
-// Of returns the zone on a server: a host.Primary or a host.Secondary, as is the server's role.
+// Of is the zone on a server: a host.Primary or a host.Secondary, as is the server's role.
 func (p *Pass) Of(server observe.Server) host.Host {
 	at := p.placeOf(server)
 	if server.Role == observe.Primary {

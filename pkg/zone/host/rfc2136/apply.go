@@ -48,7 +48,7 @@ type Provider struct {
 	pool    *connPool
 }
 
-// New returns a Provider.
+// New fills in the defaults of o.
 func New(o Options) *Provider {
 	if o.Timeout <= 0 {
 		o.Timeout = 10 * time.Second
@@ -198,8 +198,8 @@ func (a *applyRun) sendFirst(ctx context.Context, queue [][]updateUnit) error {
 	return a.exchange(ctx, message, soa)
 }
 
-// soaAfter returns the SOA that the next of so many remaining messages sets after that of have: the last one takes the wanted
-// serial, those before it follow the current one, which leaves room for messages that a refusal may add.
+// soaAfter is the SOA that the next of so many remaining messages sets after that of have: the last one takes the wanted serial, those
+// before it follow the current one, which leaves room for messages that a refusal may add.
 func (a *applyRun) soaAfter(have rrset.SOA, left int) rrset.SOA {
 	soa := a.want
 	if next := rrset.AddSerial(have.Serial, 1); left > 1 || !rrset.SerialLess(next, a.want.Serial) {
@@ -265,7 +265,7 @@ func (a *applyRun) prepareAhead(have, soa rrset.SOA, batch []updateUnit) aheadMe
 	return aheadMessage{have, soa, batch, ready}
 }
 
-// prepare returns a message: the one that was made ahead if it is the same.
+// prepare takes the message that was made ahead if it is the same, or makes one.
 func (a *applyRun) prepare(have, soa rrset.SOA, batch []updateUnit) preparedMessage {
 	ahead := a.ahead
 	a.ahead = aheadMessage{}
@@ -285,7 +285,7 @@ func (a *applyRun) makeMessage(have, soa rrset.SOA, batch []updateUnit) prepared
 	return preparedMessage{p, err}
 }
 
-// buildMessage returns an UPDATE: if the zone's SOA is have, replace it by soa and apply the units.
+// buildMessage makes an UPDATE: if the zone's SOA is have, replace it by soa and apply the units.
 func buildMessage(zone string, have, soa rrset.SOA, batch []updateUnit) *dns.Msg {
 	m := new(dns.Msg)
 	m.SetUpdate(zone)

@@ -59,7 +59,7 @@ type Host struct {
 	*host.Access
 }
 
-// NewHost returns the zone on a primary.
+// NewHost is the zone on a primary.
 func NewHost(at *host.Access, reader host.Reader, updates Updater) Host {
 	return Host{Foreign: host.Foreign{Access: at, Reader: reader}, Exclusive: Exclusive{Access: at, Updates: updates}, Access: at}
 }

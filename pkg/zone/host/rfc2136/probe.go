@@ -10,10 +10,10 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
-// Probe reports whether a server refuses an update whose prerequisite does not hold (RFC 2136 section 3.2): without that, no update is a
-// compare-and-swap. It changes nothing whatever the server does: its messages update nothing. Each has a prerequisite such as
-// Apply sends, and none can hold: that the zone's SOA is another than soa, and, where others write as well, that it has none. A
-// *wire.Error says why that cannot be known, for example that the server refuses updates.
+// Probe finds out whether a server refuses an update whose prerequisite does not hold (RFC 2136 section 3.2): without that, no update is
+// a compare-and-swap. It changes nothing whatever the server does: its messages update nothing. Each has a prerequisite such as Apply
+// sends, and none can hold: that the zone's SOA is another than soa, and, where others write as well, that it has none. A *wire.Error
+// says why that cannot be known, for example that the server refuses updates.
 func Probe(ctx context.Context, t Target, soa rrset.SOA) (compares bool, err error) {
 	conn, err := wire.Dial(ctx, t.Server, t.Key)
 	if err != nil {

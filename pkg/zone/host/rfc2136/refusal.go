@@ -25,8 +25,8 @@ func mayBlameRRset(err error) bool {
 	return false
 }
 
-// refusalError returns the error for one RRset that the server refused while it accepted others. A DNS reply has no
-// reason but its rcode, so the usual cause is added.
+// refusalError is about one RRset that the server refused while it accepted others. A DNS reply has no reason but its rcode, so the usual
+// cause is added.
 func refusalError(k rrset.Key, err error) error {
 	var e *wire.Error
 	if !errors.As(err, &e) {

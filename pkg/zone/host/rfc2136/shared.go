@@ -22,7 +22,7 @@ const (
 	maxFailures = 8
 )
 
-// buildSharedMessage returns an UPDATE that applies the units if each RRset is as it was read. It has no SOA.
+// buildSharedMessage makes an UPDATE that applies the units if each RRset is as it was read. It has no SOA.
 func buildSharedMessage(zone string, _, _ rrset.SOA, batch []updateUnit) *dns.Msg {
 	m := new(dns.Msg)
 	m.SetUpdate(zone)
@@ -33,13 +33,13 @@ func buildSharedMessage(zone string, _, _ rrset.SOA, batch []updateUnit) *dns.Ms
 	return m
 }
 
-// requireRRset returns the prerequisites that an RRset is as it was read. Its TTL is no part of them.
+// requireRRset makes the prerequisites that an RRset is as it was read. Its TTL is no part of them.
 func requireRRset(s rrset.RRset) ([]dns.RR, error) {
 	s.TTL = 0
 	return toRecords(s, s.Rdata)
 }
 
-// requireNothing returns the prerequisite that there is no such RRset.
+// requireNothing makes the prerequisite that there is no such RRset.
 func requireNothing(k rrset.Key) []dns.RR {
 	return []dns.RR{&dns.ANY{Hdr: dns.RR_Header{Name: k.Name, Rrtype: k.Type, Class: dns.ClassNONE}}}
 }

@@ -43,9 +43,9 @@ type messageLimits struct{ records, bytes int }
 // as it will be, each with two names, and the signature take less than three.
 var defaultLimits = messageLimits{records: 2000, bytes: 60 << 10}
 
-// Batches returns an upper bound of the messages that Apply needs for the changes if none is refused, hence how far ahead of
-// the current serial the wanted one must be. It is 1 if everything certainly fits into one message; it is cheap, and for
-// large changes it may be three times too high.
+// Batches is an upper bound of the messages that Apply needs for the changes if none is refused, hence how far ahead of the current
+// serial the wanted one must be. It is 1 if everything certainly fits into one message; it is cheap, and for large changes it may be
+// three times too high.
 func Batches(changes plan.Changes) int {
 	var records, bytes int
 	count := func(sets []rrset.RRset, extra int) {
@@ -76,8 +76,8 @@ func Batches(changes plan.Changes) int {
 // bytes, the root label, and sixteen for an address like "::".
 const recordOverhead = 27
 
-// unitsOf returns the changes as units, in the order in which they are to be sent. RRsets that cannot be expressed as
-// records are returned as refused.
+// unitsOf divides the changes into units, in the order in which they are to be sent. RRsets that cannot be expressed as records are
+// refused.
 func unitsOf(t Target, changes plan.Changes, lim messageLimits) ([]updateUnit, map[rrset.Key]error) {
 	refused := map[rrset.Key]error{}
 	var all []updateUnit
@@ -300,7 +300,7 @@ func toRecords(s rrset.RRset, rdata []string) ([]dns.RR, error) {
 	return out, nil
 }
 
-// toDeletions returns "delete an RR from an RRset" for each record (RFC 2136 section 2.5.4).
+// toDeletions makes "delete an RR from an RRset" of each record (RFC 2136 section 2.5.4).
 func toDeletions(rrs []dns.RR) []dns.RR {
 	out := make([]dns.RR, 0, len(rrs))
 	for _, rr := range rrs {
@@ -311,7 +311,7 @@ func toDeletions(rrs []dns.RR) []dns.RR {
 	return out
 }
 
-// deleteRRset returns "delete an RRset" (RFC 2136 section 2.5.2).
+// deleteRRset makes "delete an RRset" (RFC 2136 section 2.5.2).
 func deleteRRset(k rrset.Key) dns.RR {
 	return &dns.ANY{Hdr: dns.RR_Header{Name: k.Name, Rrtype: k.Type, Class: dns.ClassANY}}
 }

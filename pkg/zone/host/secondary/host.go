@@ -28,7 +28,7 @@ type Host struct {
 	isGuest bool
 }
 
-// New returns the zone on a secondary of a provider.
+// New is the zone on a secondary of a provider.
 func New(at *host.Access, reader host.Reader, provider *v1beta1.DNSProvider) Host {
 	return Host{Foreign: host.Foreign{Access: at, Reader: reader}, isGuest: provider != nil && provider.Spec.Secondaries != nil}
 }
@@ -73,8 +73,8 @@ func (e *transferError) Error() string {
 // Is makes it a host.ErrTransfer.
 func (e *transferError) Is(target error) bool { return target == host.ErrTransfer }
 
-// Guests returns whom our primaries notify of the zone outside, and which keys may transfer it: those of the zone's own
-// providers, under names that are theirs alone.
+// Guests are whom our primaries notify of the zone outside, and which keys may transfer it: those of the zone's own providers, under
+// names that are theirs alone.
 func Guests(providers []*v1beta1.DNSProvider) (notified, keys []string) {
 	for _, p := range providers {
 		name, err := serving.GuestKeyName(p.Namespace, p.Name)

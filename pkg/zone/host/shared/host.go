@@ -18,7 +18,7 @@ type Host struct {
 	updates rfc2136.Updater
 }
 
-// New returns the zone on a primary.
+// New is the zone on a primary.
 func New(at *host.Access, reader host.Reader, updates rfc2136.Updater) Host {
 	return Host{Foreign: host.Foreign{Access: at, Reader: reader}, updates: updates}
 }

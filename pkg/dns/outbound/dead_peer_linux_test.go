@@ -1,4 +1,4 @@
-package deadpeer
+package outbound
 
 import (
 	"net"
@@ -30,8 +30,8 @@ func TestSilentPeerEndsConnection(t *testing.T) {
 				if err == nil {
 					t.Fatal("a peer that drops everything has answered")
 				}
-			case <-time.After(10 * Timeout):
-				t.Fatalf("the connection is still there %s after its peer fell silent", 10*Timeout)
+			case <-time.After(10 * silence):
+				t.Fatalf("the connection is still there %s after its peer fell silent", 10*silence)
 			}
 		})
 	}
@@ -42,7 +42,7 @@ func TestSlowPeerKeepsConnection(t *testing.T) {
 	t.Parallel()
 	conn, peer := connect(t)
 	go func() {
-		time.Sleep(Timeout + 2*probeInterval)
+		time.Sleep(silence + 2*probeInterval)
 		_, _ = peer.Write([]byte("x"))
 	}()
 	if _, err := conn.Read(make([]byte, 1)); err != nil {
@@ -58,7 +58,7 @@ func connect(t *testing.T) (conn, peer net.Conn) {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
-	conn, err = NewDialer(time.Minute).DialContext(t.Context(), "tcp", listener.Addr().String())
+	conn, err = newDialer(time.Minute).DialContext(t.Context(), "tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

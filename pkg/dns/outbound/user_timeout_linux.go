@@ -1,4 +1,4 @@
-package deadpeer
+package outbound
 
 import (
 	"syscall"
@@ -9,7 +9,7 @@ import (
 // setUserTimeout bounds how long data may stay unacknowledged (RFC 5482).
 func setUserTimeout(_, _ string, conn syscall.RawConn) (err error) {
 	failure := conn.Control(func(fd uintptr) {
-		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(Timeout.Milliseconds()))
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silence.Milliseconds()))
 	})
 	if failure != nil {
 		return failure

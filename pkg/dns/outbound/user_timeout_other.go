@@ -1,6 +1,6 @@
 //go:build !linux
 
-package deadpeer
+package outbound
 
 import "syscall"
 
