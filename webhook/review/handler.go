@@ -55,7 +55,7 @@ func NewHandler(o Objects) *Handler {
 		v1beta1.Kind("DNSProvider"):   reviewFuncOf(func() *v1beta1.DNSProvider { return &v1beta1.DNSProvider{} }, providerReviewer{o}.review),
 	}, deletions: deletionReviewer{o}, timeout: reviewTimeout}
 	for _, kind := range v1beta1.RecordKinds {
-		r.kinds[v1beta1.Kind(kind.Kind)] = reviewFuncOf(kind.New, recordReviewer{o}.review)
+		r.kinds[v1beta1.Kind(kind.Kind)] = reviewFuncOf(kind.New, recordReviewer{objects: o}.review)
 	}
 	return r
 }
