@@ -39,7 +39,8 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 	if _, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName); err != nil {
 		problems = problemsOfError("spec.name", err)
 	}
-	if _, _, err := source.RecordData(record, zone.Spec.ZoneName); err != nil {
+	_, rdata, err := source.RecordData(record, zone.Spec.ZoneName)
+	if err != nil {
 		problems = append(problems, problemsOfError("spec", err)...)
 	}
 	if len(problems) > 0 {
@@ -49,12 +50,13 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 	if err != nil {
 		return Result{}, err
 	}
-	relative, err := warnRelative(ctx, r.objects, zone, record)
+	relative, err := findRelativeTarget(ctx, r.objects, zone, record)
 	if err != nil {
 		return Result{}, err
 	}
 	result := r.conflictsWith(zone, neighbors, record, old)
-	result.Warnings = slices.Concat(result.Warnings, r.warnHidden(ctx, zone, neighbors, record), relative, r.warnUnsupported(ctx, zone, neighbors, record))
+	result.Warnings = slices.Concat(result.Warnings, r.warnHidden(ctx, zone, neighbors, record), r.warnUnsupported(ctx, zone, neighbors, record))
+	result.Traps = append(recordTraps(record, rdata), relative...)
 	return result, nil
 }
 
@@ -75,9 +77,9 @@ func (r recordReviewer) warnHidden(ctx context.Context, zone *v1beta1.DNSZone, n
 		owner, hiding.Name, hiding.Spec.ZoneName, zone.Spec.ZoneName)}
 }
 
-// warnRelative warns of a target that was probably meant to be complete: it has no final dot, and the zone has nothing at the name that it
+// findRelativeTarget warns of a target that was probably meant to be complete: it has no final dot, and the zone has nothing at the name that it
 // stands for. The name server of a delegation may well be inside of that.
-func warnRelative(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v1beta1.Record) ([]string, error) {
+func findRelativeTarget(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v1beta1.Record) ([]FoundTrap, error) {
 	host, remark := source.RelativeTarget(record, zone.Spec.ZoneName)
 	if host == "" {
 		return nil, nil
@@ -90,7 +92,8 @@ func warnRelative(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record 
 	if err != nil || declared {
 		return nil, err
 	}
-	return []string{remark + ", where nothing is declared; write it with a final dot if it is complete"}, nil
+	named, _, _ := strings.Cut(remark, " ")
+	return []FoundTrap{newFoundTrap(relativeTarget, named, remark+", where nothing is declared; write it with a final dot if it is complete")}, nil
 }
 
 // zoneHiding returns the zone below another one, of its namespace and on the same cluster, from which servers answer for a name;
@@ -128,15 +131,17 @@ const noZone = "invalid."
 // reviewUnselected judges a record that no zone selects: its data, which depends on the zone in nothing but complete names. Where
 // there are zones, it is to warn: one of them was probably meant. Where there are none, they are probably still to come.
 func reviewUnselected(record v1beta1.Record, warn bool) Result {
-	if _, _, err := source.RecordData(record, noZone); err != nil {
+	_, rdata, err := source.RecordData(record, noZone)
+	if err != nil {
 		return Result{Problems: problemsOfError("spec", err)}
 	}
-	if !warn {
-		return Result{}
+	result := Result{Traps: recordTraps(record, rdata)}
+	if warn {
+		result.Warnings = []string{fmt.Sprintf(
+			"no DNSZone in namespace %s selects this %s: it is stored, and published once a zone's recordsFrom matches its labels",
+			record.GetNamespace(), v1beta1.KindOf(record).Kind)}
 	}
-	return Result{Warnings: []string{fmt.Sprintf(
-		"no DNSZone in namespace %s selects this %s: it is stored, and published once a zone's recordsFrom matches its labels",
-		record.GetNamespace(), v1beta1.KindOf(record).Kind)}}
+	return result
 }
 
 // conflictsWith finds what the record and its neighbors cannot all be at once. The zone is built as it would be and, if not everything has
