@@ -36,7 +36,8 @@ Exit status: 0 when every object would be stored, 1 when one would be refused or
 line is wrong or a file cannot be read.`,
 		Example: `  lockstep validate -f manifests/
   lockstep validate --strict -n team-dns zone.yaml records.yaml
-  lockstep validate -f dns/ -o sarif > findings.sarif`,
+  lockstep validate -f dns/ -o sarif > findings.sarif
+  lockstep validate --explain=quotes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			options.Files = append(options.Files, args...)
 			if err := options.Validate(); err != nil {

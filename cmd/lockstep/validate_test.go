@@ -22,6 +22,8 @@ func TestValidateStatus(t *testing.T) {
 		"bad":               {[]string{"-f", file}, 1},
 		"bad, as SARIF":     {[]string{"-f", file, "-o", "sarif"}, 1},
 		"no file":           {nil, 2},
+		"explained":         {[]string{"--explain", "quotes"}, 0},
+		"unknown rule":      {[]string{"--explain", "nonsense"}, 2},
 		"an unknown flag":   {[]string{"--nonsense"}, 2},
 		"an unknown format": {[]string{"-f", file, "-o", "xml"}, 2},
 		"a missing file":    {[]string{"-f", file + ".gone"}, 2},

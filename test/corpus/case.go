@@ -32,6 +32,9 @@ type Case struct {
 	OldSpec map[string]any `json:"oldSpec,omitempty"`
 	// Refused holds what the refusal has to say; empty when the object is accepted.
 	Refused []string `json:"refused,omitempty"`
+	// Waits is true if a cluster stores the object and warns with what Refused has: older data of its name may go. Among manifests, which
+	// are all that there will be, it is refused.
+	Waits bool `json:"waits,omitempty"`
 	// Warned holds what the warnings have to say to an object that is accepted; Quiet wants no warning at all.
 	Warned []string `json:"warned,omitempty"`
 	Quiet  bool     `json:"quiet,omitempty"`
@@ -174,6 +177,14 @@ func FieldDifferences(path string, want, got map[string]any) []string {
 		}
 	}
 	return diffs
+}
+
+// OnCluster returns the case as a cluster decides it.
+func (c Case) OnCluster() Case {
+	if c.Waits {
+		c.Refused, c.Warned = nil, append(c.Refused, c.Warned...)
+	}
+	return c
 }
 
 // CheckOutcome returns what differs from the case, given the text of the refusal, empty when there is none, and the warnings.

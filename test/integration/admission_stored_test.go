@@ -25,7 +25,7 @@ func TestAdmissionJudgesWhatIsStored(t *testing.T) {
 	alias.Spec.Name, alias.Spec.Target = "alias", "www.example.net."
 	f.waitYounger(alias, old)
 	f.create(alias)
-	f.waitRefused("ARecord", "{name: alias, ipv4Addresses: [192.0.2.1]}")
+	f.waitWarned("ARecord", "{name: alias, ipv4Addresses: [192.0.2.1]}", "which is older")
 	manifest := func(kind, metadata, spec string) string {
 		return "{apiVersion: bindy.firestoned.io/v1beta1, kind: " + kind + ", metadata: {labels: {zone: main}, " + metadata + "}, spec: " + spec + "}"
 	}
@@ -51,8 +51,9 @@ func TestAdmissionJudgesWhatIsStored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := kube.TryKubectl(t, c.manifest, append(c.args, "-n", f.namespace, "--dry-run=server", "-f", "-")...)
-			if err == nil || !strings.Contains(out, c.want) {
-				t.Errorf("answered %q, want it refused with %q", out, c.want)
+			waits := c.want == "which is older" // It is stored, with a warning.
+			if (err == nil) != waits || !strings.Contains(out, c.want) {
+				t.Errorf("answered %q, want %q in it, stored = %t", out, c.want, waits)
 			}
 		})
 	}

@@ -75,7 +75,7 @@ func (f *fixture) worldKnown(c client.Client, warnings *warningLog, cases []corp
 				continue
 			}
 			refusal := refusalOf(c.Create(ctx, test.NewObject(f.namespace, runtime.DeepCopyJSON(test.Spec)), client.DryRunAll))
-			if problems := test.CheckOutcome(refusal, warnings.take()); len(problems) > 0 {
+			if problems := test.OnCluster().CheckOutcome(refusal, warnings.take()); len(problems) > 0 {
 				return fmt.Errorf("%s: %s", test.Name, problems[0])
 			}
 		}
@@ -93,7 +93,7 @@ func checkCorpusCase(t *testing.T, c client.Client, warnings *warningLog, namesp
 	} else {
 		refusal = dryUpdate(t, c, warnings, object, test)
 	}
-	for _, problem := range test.CheckOutcome(refusal, warnings.take()) {
+	for _, problem := range test.OnCluster().CheckOutcome(refusal, warnings.take()) {
 		t.Error(problem)
 	}
 	if refusal == "" {

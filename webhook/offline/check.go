@@ -70,7 +70,14 @@ func (c *Checker) Check(ctx context.Context, objects, before []manifest.Object, 
 		}
 		r.addProblems(r.sources[i], "admission", result.Problems)
 		for _, warning := range result.Warnings {
-			r.addFinding(r.sources[i], Warning, "admission", "", warning)
+			path, _, about := strings.Cut(warning, ": ")
+			if !about || !strings.HasPrefix(path, "spec.") {
+				path = ""
+			}
+			r.addFinding(r.sources[i], Warning, "admission", path, warning)
+		}
+		for _, trap := range result.Traps {
+			r.addFinding(r.sources[i], Warning, trap.ID, trap.Field, trap.Text)
 		}
 	}
 	slices.SortStableFunc(r.findings, compareFindings)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lockstep-dns/lockstep/pkg/kube/manifest"
+	"github.com/lockstep-dns/lockstep/webhook/review"
 )
 
 // Level reports whether an object would be refused or stored with a warning.
@@ -36,14 +37,32 @@ type Finding struct {
 	Message string `json:"message"`
 }
 
-// Rules describes each rule of findings.
-var Rules = map[string]string{
+// Rules describes each rule of findings: these, and every trap.
+var Rules = withTraps(map[string]string{
 	"admission": "What the admission webhook refuses or warns about: DNS rules, and objects against each other",
 	"kind":      "A kind or version that the API group does not have",
 	"metadata":  "Metadata that Kubernetes refuses",
 	"schema":    "What the CustomResourceDefinition refuses: its schema and its CEL rules",
 	"twice":     "One object that is declared more than once",
 	"yaml":      "A file that is not YAML",
+})
+
+func withTraps(rules map[string]string) map[string]string {
+	for _, trap := range review.Traps {
+		rules[trap.ID] = trap.Summary
+	}
+	return rules
+}
+
+// explain returns what "--explain" says about a rule.
+func explain(rule string) string {
+	text := rule + ": " + Rules[rule] + ".\n"
+	for _, trap := range review.Traps {
+		if trap.ID == rule {
+			text += "\n" + trap.Explanation + "\n"
+		}
+	}
+	return text
 }
 
 // faultFindings are places that cannot be read, as findings.

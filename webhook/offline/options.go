@@ -29,6 +29,8 @@ type Options struct {
 	Output string
 	// Strict has warnings count as errors.
 	Strict bool
+	// Explain is a rule to explain, instead of checking anything.
+	Explain string
 }
 
 // NewOptions returns the defaults.
@@ -42,13 +44,17 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.Against, "against", o.Against, "file or folder with the manifests as they are applied now: what may not change is compared with them; may be repeated")
 	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "namespace of objects that name none")
 	fs.StringVarP(&o.Output, "output", "o", o.Output, "how to report: text, json or sarif")
+	fs.StringVar(&o.Explain, "explain", o.Explain, "rule to explain, such as the one in brackets after a warning; nothing is checked")
 	fs.BoolVar(&o.Strict, "strict", o.Strict, "exit with 1 for warnings too")
 }
 
 // Validate names every flag that is wrong.
 func (o *Options) Validate() error {
 	var errs []error
-	if len(o.Files) == 0 {
+	if _, known := Rules[o.Explain]; o.Explain != "" && !known {
+		errs = append(errs, fmt.Errorf("--explain=%q: must be one of %s", o.Explain, strings.Join(slices.Sorted(maps.Keys(Rules)), ", ")))
+	}
+	if len(o.Files) == 0 && o.Explain == "" {
 		errs = append(errs, errors.New("nothing to check: name files or folders with -f"))
 	}
 	if slices.Contains(o.Against, manifest.Stdin) {
@@ -63,6 +69,10 @@ func (o *Options) Validate() error {
 // Run writes the report to out and one line about it to log. It gives ErrFindings when an object would be refused; any
 // other error means that the manifests could not be checked.
 func (o *Options) Run(ctx context.Context, in io.Reader, out, log io.Writer) error {
+	if o.Explain != "" {
+		_, err := io.WriteString(out, explain(o.Explain))
+		return err
+	}
 	objects, faults, err := manifest.Read(in, o.Files...)
 	if err != nil {
 		return fmt.Errorf("reading the manifests: %w", err)

@@ -3,10 +3,13 @@ package offline
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lockstep-dns/lockstep/webhook/review"
 )
 
 const good = `
@@ -46,6 +49,26 @@ kind: ARecord
 metadata: {name: lost}
 spec: {name: lost, ipv4Addresses: [192.0.2.1]}
 `
+	traps = `
+apiVersion: bindy.firestoned.io/v1beta1
+kind: TXTRecord
+metadata: {name: spf, labels: {zone: z}}
+spec: {name: "@", text: ['"v=spf1 mx -all"']}
+---
+apiVersion: externaldns.k8s.io/v1alpha1
+kind: DNSEndpoint
+metadata: {name: apex}
+spec:
+  endpoints:
+  - {dnsName: example.com, recordType: TXT, targets: ['"v=spf1 mx -all" "site-verification=abc"']}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: CNAMERecord
+metadata: {name: cdn, labels: {zone: z}}
+spec:
+  name: cdn
+  target: cdn.example.net
+`
 )
 
 func TestRun(t *testing.T) {
@@ -61,6 +84,8 @@ func TestRun(t *testing.T) {
 		"across files":        {manifests: map[string]string{"a.yaml": conflict, "b.yaml": good}, refused: true, want: []string{"b.yaml:19: error: CNAMERecord default/blog: spec.name: Invalid value: blog.example.com. already has A data, declared by ARecord default/blog"}},
 		"in doubt":            {manifests: map[string]string{"all.yaml": good + "---" + doubt}, want: []string{"all.yaml:21: warning: ARecord default/lost: no DNSZone in namespace default selects"}},
 		"in doubt, strict":    {manifests: map[string]string{"all.yaml": good + "---" + doubt}, strict: true, refused: true, want: []string{"warning"}},
+		"traps":               {manifests: map[string]string{"all.yaml": good + "---" + traps}, want: []string{"all.yaml:24: warning: TXTRecord default/spf: spec.text: the quotes become part of the value", `all.yaml:31: warning: DNSEndpoint default/apex: spec.endpoints[0].targets: "site-verification=abc" begins like`, "all.yaml:38: warning: CNAMERecord default/cdn: spec.target \"cdn.example.net\" has no final dot"}},
+		"traps, strict":       {manifests: map[string]string{"all.yaml": good + "---" + strings.Split(traps, "---")[0]}, strict: true, refused: true, want: []string{"[quotes]"}},
 		"twice":               {manifests: map[string]string{"a.yaml": good, "b.yaml": good}, refused: true, want: []string{"b.yaml:4: error: Bind9Cluster default/dns: metadata.name: ", "b.yaml:9: error", "b.yaml:18: error"}},
 		"bad name":            {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost}", "name: Lost_}", 1)}, refused: true, want: []string{"a.yaml:4: error: ARecord default/Lost_: metadata.name: Invalid value"}},
 		"a name of two lines": {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost}", `name: "a\n::error::b\e[0m"}`, 1)}, refused: true, want: []string{`a.yaml:4: error: ARecord default/a\n::error::b\x1b[0m: metadata.name: Invalid value`}},
@@ -145,6 +170,35 @@ func TestOutput(t *testing.T) {
 				t.Errorf("result %+v of finding %+v", result, f)
 			}
 		}
+	}
+}
+
+// Every rule is explained, at length where it is a trap, and in docs/validate.md.
+func TestExplain(t *testing.T) {
+	page, err := os.ReadFile("../../docs/validate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rule := range Rules {
+		o := NewOptions()
+		o.Explain = rule
+		var out strings.Builder
+		if err := errors.Join(o.Validate(), o.Run(t.Context(), nil, &out, io.Discard)); err != nil || !strings.HasPrefix(out.String(), rule+": "+Rules[rule]) {
+			t.Errorf("%s: %v, %q", rule, err, out.String())
+		}
+		if !strings.Contains(string(page), "`"+rule+"`") {
+			t.Errorf("docs/validate.md does not name rule %s", rule)
+		}
+	}
+	for _, trap := range review.Traps {
+		if !strings.Contains(explain(trap.ID), trap.Explanation) {
+			t.Errorf("%s: %q", trap.ID, explain(trap.ID))
+		}
+	}
+	o := NewOptions()
+	o.Explain = "nonsense"
+	if err := o.Validate(); err == nil || !strings.Contains(err.Error(), "caa-value, ") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -34,7 +34,7 @@ func Batch(ctx context.Context, all []client.Object) ([]Result, error) {
 func reviewStored(ctx context.Context, objects Objects, o client.Object) (Result, error) {
 	switch o := o.(type) {
 	case v1beta1.Record:
-		return recordReviewer{objects}.review(ctx, o, o)
+		return recordReviewer{objects: objects, complete: true}.review(ctx, o, o)
 	case *v1beta1.DNSZone:
 		return zoneReviewer{objects}.review(ctx, o, nil)
 	case *v1beta1.Bind9Instance:

@@ -45,6 +45,8 @@ func (r endpointReviewer) review(ctx context.Context, obj, _ *v1alpha1.DNSEndpoi
 		v.Problems = append(v.Problems, problems...)
 		if warning == "" && len(problems) == 0 {
 			warning = r.warnUnsupported(ctx, path, endpoint, zone, obj.Namespace)
+			key, rdata, _ := source.EndpointData(endpoint)
+			v.Traps = append(v.Traps, findTraps(path.Child("targets").String(), key.Type, rdata)...)
 		}
 		if warning != "" {
 			v.Warnings = append(v.Warnings, warning)

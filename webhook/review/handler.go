@@ -22,10 +22,23 @@ import (
 )
 
 // Result is what a review found. Problems refuse the object: each names the field, its value and what to write instead.
-// Warnings are shown to the user, and the object is stored.
+// Warnings and traps are shown to the user, and the object is stored.
 type Result struct {
 	Problems field.ErrorList
 	Warnings []string
+	Traps    []FoundTrap
+}
+
+// warnings are all that the user is shown, of traps the first few.
+func (r Result) warnings() []string {
+	all := slices.Clone(r.Warnings)
+	for i, trap := range r.Traps {
+		if i == maxWarnings {
+			return append(all, fmt.Sprintf("%d more values look wrong: lockstep validate lists them", len(r.Traps)-i))
+		}
+		all = append(all, trap.Text)
+	}
+	return all
 }
 
 // Path is where the handler is served, as in manifests/base/admission.yaml.
@@ -55,7 +68,7 @@ func NewHandler(o Objects) *Handler {
 		v1beta1.Kind("DNSProvider"):   reviewFuncOf(func() *v1beta1.DNSProvider { return &v1beta1.DNSProvider{} }, providerReviewer{o}.review),
 	}, deletions: deletionReviewer{o}, timeout: reviewTimeout}
 	for _, kind := range v1beta1.RecordKinds {
-		r.kinds[v1beta1.Kind(kind.Kind)] = reviewFuncOf(kind.New, recordReviewer{o}.review)
+		r.kinds[v1beta1.Kind(kind.Kind)] = reviewFuncOf(kind.New, recordReviewer{objects: o}.review)
 	}
 	return r
 }
@@ -134,7 +147,7 @@ func (r *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	if len(verdict.Problems) > 0 {
 		return refusalResponse(req, verdict)
 	}
-	return admission.Allowed("").WithWarnings(verdict.Warnings...)
+	return admission.Allowed("").WithWarnings(verdict.warnings()...)
 }
 
 // handleDeletion refuses to delete an object that others depend on if it would not wait for them, and says so if it does.
@@ -176,7 +189,7 @@ func refusalResponse(req admission.Request, v Result) admission.Response {
 		}
 	}
 	status := apierrors.NewInvalid(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, name, problems).Status()
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status, Warnings: v.Warnings}}
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status, Warnings: v.warnings()}}
 }
 
 // problemsOfError turns an error of package source into problems, one for each error that it joins. Their texts are "field:

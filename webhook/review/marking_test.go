@@ -25,13 +25,14 @@ func TestMarkingHandler(t *testing.T) {
 		object, old string
 		patches     bool
 		want        string // in the refusal
+		warned      string // in a warning
 	}{
 		"creation":                                    {object: a("", good), patches: true},
 		"creation that no zone selects":               {object: strings.Replace(a("", good), "example}", "other}", 1)},
 		"bad creation":                                {object: a("", bad), want: "192.0.2.300"},
 		"bad creation with a time of deletion":        {object: a(dying, bad), want: "192.0.2.300"},
-		"creation of a rival with a time of deletion": {object: a(dying, conflict), want: "CNAMERecord dns/blog"},
-		"creation that claims to be old":              {object: a(older, conflict), want: "CNAMERecord dns/blog"},
+		"creation of a rival with a time of deletion": {object: a(dying, conflict), patches: true, warned: "CNAMERecord dns/blog"},
+		"creation that claims to be old":              {object: a(older, conflict), patches: true, warned: "CNAMERecord dns/blog"},
 		"creation with a generated name":              {object: strings.Replace(a("", bad), "name: a,", "generateName: www-,", 1), want: `"www-" is invalid`},
 		"bad update":                                  {object: a(marks, bad), old: a(marks, good), want: "192.0.2.300"},
 		"update that drops marks":                     {object: a("", good), old: a(marks, conflict), patches: true},
@@ -42,7 +43,7 @@ func TestMarkingHandler(t *testing.T) {
 		"bad PUT of one that goes":                    {object: a(marks, bad), old: a(dying+marks, good)},
 		"PUT without the time of creation":            {object: a(marks, conflict), old: a(older+marks, good), want: "CNAMERecord dns/blog could not be published any more"},
 		"PUT of one that is older than its rival":     {object: a(marks, strings.Replace(conflict, "2.7", "2.8", 1)), old: a(older+marks, conflict)},
-		"PUT that claims to be old":                   {object: a(older+marks, conflict), old: a(younger+marks, good), want: "declared by CNAMERecord dns/blog, which is older"},
+		"PUT that claims to be old":                   {object: a(older+marks, conflict), old: a(younger+marks, good), patches: true, warned: "declared by CNAMERecord dns/blog, which is older"},
 		"DNSEndpoint":                                 {object: endpoint(`{dnsName: new.example.com, recordType: A, targets: [192.0.2.7]}`), patches: true},
 		"bad DNSEndpoint":                             {object: endpoint(`{dnsName: new.example.com, recordType: A, targets: [x]}`), want: "spec.endpoints[0].targets[0]"},
 		"DNSEndpoint whose definition is another one": {object: endpoint(`{dnsName: new.example.com, recordType: A, recordTTL: soon}`), want: "spec.endpoints[0].recordTTL"},
@@ -55,6 +56,8 @@ func TestMarkingHandler(t *testing.T) {
 				t.Fatalf("allowed = %t: %v", answer.Allowed, answer.Result)
 			case tc.want != "" && !strings.Contains(answer.Result.Message, tc.want):
 				t.Errorf("the message lacks %q: %s", tc.want, answer.Result.Message)
+			case !strings.Contains(strings.Join(answer.Warnings, ""), tc.warned):
+				t.Errorf("warnings %q, want %q", answer.Warnings, tc.warned)
 			case (len(answer.Patches) > 0) != tc.patches:
 				t.Errorf("patches %v", answer.Patches)
 			}

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-dns/lockstep/webhook/internal/requests"
 )
 
-// example is a namespace with one zone, its server, two records, and endpoints of another namespace.
-func example(t testing.TB) *staticObjects {
+// example is a namespace with one zone, its server, two records, more objects, and endpoints of another namespace.
+func example(t testing.TB, more ...client.Object) *staticObjects {
 	t.Helper()
 	all := []client.Object{
 		zoneOf(t, `
@@ -64,6 +64,7 @@ spec: {name: ns1.else, ipv4Addresses: [192.0.2.6]}
 `} {
 		all = append(all, recordOf(t, text))
 	}
+	all = append(all, more...)
 	return newStaticObjects(append(all, &v1alpha1.DNSEndpoint{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "guests", UID: "e1", Annotations: map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "dns"}, CreationTimestamp: metav1.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)},
 		Spec: v1alpha1.DNSEndpointSpec{Endpoints: []*v1alpha1.Endpoint{

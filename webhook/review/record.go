@@ -22,6 +22,8 @@ import (
 // recordReviewer judges records of all ten kinds: first the data itself, then the record among those of its zone.
 type recordReviewer struct {
 	objects Objects
+	// complete is true if no further change comes: whatever excludes a record stays.
+	complete bool
 }
 
 func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) (Result, error) {
@@ -37,7 +39,8 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 	if _, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName); err != nil {
 		problems = problemsOfError("spec.name", err)
 	}
-	if _, _, err := source.RecordData(record, zone.Spec.ZoneName); err != nil {
+	_, rdata, err := source.RecordData(record, zone.Spec.ZoneName)
+	if err != nil {
 		problems = append(problems, problemsOfError("spec", err)...)
 	}
 	if len(problems) > 0 {
@@ -47,12 +50,14 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 	if err != nil {
 		return Result{}, err
 	}
-	relative, err := warnRelative(ctx, r.objects, zone, record)
+	relative, err := findRelativeTarget(ctx, r.objects, zone, record)
 	if err != nil {
 		return Result{}, err
 	}
-	warnings := slices.Concat(r.warnHidden(ctx, zone, neighbors, record), relative, r.warnUnsupported(ctx, zone, neighbors, record))
-	return Result{Problems: conflictsWith(zone, neighbors, record, old), Warnings: warnings}, nil
+	result := r.conflictsWith(zone, neighbors, record, old)
+	result.Warnings = slices.Concat(result.Warnings, r.warnHidden(ctx, zone, neighbors, record), r.warnUnsupported(ctx, zone, neighbors, record))
+	result.Traps = append(recordTraps(record, rdata), relative...)
+	return result, nil
 }
 
 // warnHidden warns of a record that servers hide: they answer from the zone with the longest name, and another zone of the
@@ -72,9 +77,9 @@ func (r recordReviewer) warnHidden(ctx context.Context, zone *v1beta1.DNSZone, n
 		owner, hiding.Name, hiding.Spec.ZoneName, zone.Spec.ZoneName)}
 }
 
-// warnRelative warns of a target that was probably meant to be complete: it has no final dot, and the zone has nothing at the name that it
+// findRelativeTarget warns of a target that was probably meant to be complete: it has no final dot, and the zone has nothing at the name that it
 // stands for. The name server of a delegation may well be inside of that.
-func warnRelative(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v1beta1.Record) ([]string, error) {
+func findRelativeTarget(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v1beta1.Record) ([]FoundTrap, error) {
 	host, remark := source.RelativeTarget(record, zone.Spec.ZoneName)
 	if host == "" {
 		return nil, nil
@@ -87,7 +92,8 @@ func warnRelative(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record 
 	if err != nil || declared {
 		return nil, err
 	}
-	return []string{remark + ", where nothing is declared; write it with a final dot if it is complete"}, nil
+	named, _, _ := strings.Cut(remark, " ")
+	return []FoundTrap{newFoundTrap(relativeTarget, named, remark+", where nothing is declared; write it with a final dot if it is complete")}, nil
 }
 
 // zoneHiding returns the zone below another one, of its namespace and on the same cluster, from which servers answer for a name;
@@ -125,23 +131,25 @@ const noZone = "invalid."
 // reviewUnselected judges a record that no zone selects: its data, which depends on the zone in nothing but complete names. Where
 // there are zones, it is to warn: one of them was probably meant. Where there are none, they are probably still to come.
 func reviewUnselected(record v1beta1.Record, warn bool) Result {
-	if _, _, err := source.RecordData(record, noZone); err != nil {
+	_, rdata, err := source.RecordData(record, noZone)
+	if err != nil {
 		return Result{Problems: problemsOfError("spec", err)}
 	}
-	if !warn {
-		return Result{}
+	result := Result{Traps: recordTraps(record, rdata)}
+	if warn {
+		result.Warnings = []string{fmt.Sprintf(
+			"no DNSZone in namespace %s selects this %s: it is stored, and published once a zone's recordsFrom matches its labels",
+			record.GetNamespace(), v1beta1.KindOf(record).Kind)}
 	}
-	return Result{Warnings: []string{fmt.Sprintf(
-		"no DNSZone in namespace %s selects this %s: it is stored, and published once a zone's recordsFrom matches its labels",
-		record.GetNamespace(), v1beta1.KindOf(record).Kind)}}
+	return result
 }
 
 // conflictsWith finds what the record and its neighbors cannot all be at once. The zone is built as it would be and, if not everything has
 // a place there, as it is, by the very function that the controller uses.
-func conflictsWith(zone *v1beta1.DNSZone, neighbors []source.Object, record, old v1beta1.Record) field.ErrorList {
+func (r recordReviewer) conflictsWith(zone *v1beta1.DNSZone, neighbors []source.Object, record, old v1beta1.Record) Result {
 	after, err := source.Build(zone, append(slices.Clone(neighbors), record), source.Options{})
 	if err != nil || allAccepted(after) {
-		return nil // An error is the zone's own fault, which its own review reports.
+		return Result{} // An error is the zone's own fault, which its own review reports.
 	}
 	present := slices.Clone(neighbors)
 	if old != nil {
@@ -149,9 +157,13 @@ func conflictsWith(zone *v1beta1.DNSZone, neighbors []source.Object, record, old
 	}
 	before, err := source.Build(zone, present, source.Options{})
 	if err != nil {
-		return nil
+		return Result{}
 	}
-	return newConflicts(before, after, record)
+	result := r.newConflicts(before, after, record)
+	if !r.complete && len(result.Problems) == 0 && len(result.Warnings) == 0 {
+		result.Warnings = warnOlder(zone, after, neighbors, record)
+	}
+	return result
 }
 
 // allAccepted reports whether everything that is declared has its place in a zone.
@@ -164,20 +176,45 @@ func allAccepted(zone *source.Zone) bool {
 	return true
 }
 
-// newConflicts reports the record when it is not accepted, and every neighbor that was accepted before and is not any more.
-func newConflicts(before, after *source.Zone, record v1beta1.Record) field.ErrorList {
-	var problems field.ErrorList
+// newConflicts reports the record when it is not accepted, and every neighbor that was accepted before and is not any more. A record that
+// waits for older data of its name is stored: whoever replaces an alias by addresses, or the reverse, creates one object before deleting
+// the other.
+func (r recordReviewer) newConflicts(before, after *source.Zone, record v1beta1.Record) (result Result) {
 	for id, d := range sortedDeclarations(after) {
 		was, _ := before.Declarations.Get(id)
 		switch {
 		case d.Accepted:
+		case id.ObjectKey == source.KeyOf(record) && d.Waits && !r.complete:
+			result.Warnings = append(result.Warnings, "spec.name: "+d.Message+": this "+id.Kind+" is published as soon as that is gone, and not before")
 		case id.ObjectKey == source.KeyOf(record):
-			problems = append(problems, problemsOfError("spec.name", errors.New(d.Message))...)
+			result.Problems = append(result.Problems, problemsOfError("spec.name", errors.New(d.Message))...)
 		case was.Accepted:
-			problems = append(problems, field.Invalid(field.NewPath("spec", "name"), record.RecordName(), displacedText(d, id, record.GetNamespace())))
+			result.Problems = append(result.Problems, field.Invalid(field.NewPath("spec", "name"), record.RecordName(), displacedText(d, id, record.GetNamespace())))
 		}
 	}
-	return problems
+	return result
+}
+
+// warnOlder warns of a record that has a place in a zone only until an older object that waits for the same name gets it.
+func warnOlder(zone *v1beta1.DNSZone, after *source.Zone, neighbors []source.Object, record v1beta1.Record) []string {
+	waiting := []source.Object{record}
+	for _, o := range neighbors {
+		for _, d := range after.Of(source.KeyOf(o)) {
+			if d.Waits {
+				waiting = append(waiting, o)
+				break
+			}
+		}
+	}
+	later, err := source.Build(zone, waiting, source.Options{})
+	if err != nil {
+		return nil
+	}
+	d, _ := later.Declarations.Get(source.ID{ObjectKey: source.KeyOf(record)})
+	if d.Accepted {
+		return nil
+	}
+	return []string{"published only until an older object that waits for the name gets it: " + d.Message}
 }
 
 // displacedText says to somebody in a namespace which declaration would lose its place. Of another namespace it says what DNS does.

@@ -46,7 +46,7 @@ metadata: {name: a, namespace: dns, uid: r2, labels: {zone: example}}
 spec: {name: www, priority: 10, mailServer: mail.example.net.}
 `, "beside A records of the same name"},
 	} {
-		result, err := recordReviewer{objects}.review(t.Context(), recordOf(t, c.record), nil)
+		result, err := recordReviewer{objects: objects}.review(t.Context(), recordOf(t, c.record), nil)
 		got := strings.Join(result.Warnings, "\n")
 		if err != nil || len(result.Problems) > 0 || !strings.Contains(got, c.warning) || c.warning == "" && got != "" {
 			t.Errorf("%s: warnings %q, problems %v, %v", name, got, result.Problems, err)

@@ -125,8 +125,11 @@ func (r *zoneRevision) decideGroup(group ...*nameNode) {
 
 // admitCandidate makes a declaration part of the zone, unless an older one excludes it.
 func (d *groupDecision) admitCandidate(c *declarationCandidate) {
-	if why := cmp.Or(d.aliasConflict(c), d.hostConflict(c), d.cutConflict(c), d.singleConflict(c), orphanConflict(c.Key, d.sets[c.at]), d.sizeConflict(c)); why != "" {
+	beside := cmp.Or(d.aliasConflict(c), d.singleConflict(c))
+	around := cmp.Or(d.hostConflict(c), d.cutConflict(c), orphanConflict(c.Key, d.sets[c.at]), d.sizeConflict(c))
+	if why := cmp.Or(beside, around); why != "" {
 		c.markRefused(status.Conflict, declarationLabel(c.object, c.index)+why)
+		c.Waits = around == ""
 		return
 	}
 	d.noteAccepted(c)

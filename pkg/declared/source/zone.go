@@ -69,7 +69,9 @@ type Declaration struct {
 	Spelling *rrset.Spelling
 	// Accepted is true when the values are part of Zone.RRsets. Otherwise Reason (Invalid or Conflict) and Message
 	// say why, naming the field and, for a conflict, the winner.
-	Accepted        bool
+	Accepted bool
+	// Waits is true if nothing but older data of its own name excludes a declaration: it is published when that is gone.
+	Waits           bool
 	Reason, Message string
 	// Note is a remark on an accepted declaration, such as a TTL lowered by another object; empty when there is none.
 	Note string
@@ -86,7 +88,7 @@ func (d Declaration) rrset() rrset.RRset {
 
 // Equal compares all that a declaration says.
 func (d Declaration) Equal(o Declaration) bool {
-	return d.Ref.isSame(o.Ref) && d.Key == o.Key && d.TTL == o.TTL && d.Accepted == o.Accepted &&
+	return d.Ref.isSame(o.Ref) && d.Key == o.Key && d.TTL == o.TTL && d.Accepted == o.Accepted && d.Waits == o.Waits &&
 		d.Reason == o.Reason && d.Message == o.Message && d.Note == o.Note && slices.Equal(d.Rdata, o.Rdata) &&
 		d.Spelling.Equal(o.Spelling)
 }

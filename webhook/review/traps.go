@@ -1,0 +1,214 @@
+package review
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// Trap is data that DNS takes and that nearly always is a mistake: it is stored, with a warning.
+type Trap struct {
+	// ID is what warnings end with, in brackets.
+	ID string
+	// Summary is one line, Explanation the whole: what happens, and what to write.
+	Summary, Explanation string
+	// find returns what is wrong with a value, "" if nothing is; nil for a trap that depends on other objects.
+	find func(v trapValue) string
+}
+
+// FoundTrap is a trap that an object is in.
+type FoundTrap struct {
+	ID, Field string
+	// Text begins with the field.
+	Text string
+}
+
+const relativeTarget = "relative-target"
+
+// Traps are all that admission and "lockstep validate" know.
+var Traps = []Trap{
+	{
+		"txt-list", "A list of texts that are the strings of one TXT record",
+		`spec.text of a TXTRecord, and several quoted strings in one value, are the strings of one TXT record. Readers join them without a
+blank (RFC 7208 section 3.3): "v=spf1 mx -all" and "site-verification=abc" become "v=spf1 mx -allsite-verification=abc", and mail
+servers find no valid SPF. Write a TXTRecord for each record, or one target of a DNSEndpoint for each. If they are one SPF record,
+write it as one text, or end each string but the last with a blank.`,
+		findJoinedTexts,
+	},
+	{
+		"quotes", "Quotes of zone files inside a value",
+		`text of a TXTRecord and value of a CAARecord are the values themselves. Quotes that come with them from a zone file, from dig or from
+a provider's page become part of the data: SPF, DKIM and CAA do not match any more. Leave them out. A text of more than 255 bytes
+is split into strings by itself. In the targets of a DNSEndpoint and the data of a DNSRecord one pair of quotes is notation,
+and further ones with backslashes are data.`,
+		findQuotes,
+	},
+	{
+		"line-end", "A line end inside a value",
+		`YAML's block style "|" ends a text with a line end, and keeps those in between. They become part of the data, which programs do not
+expect: validations fail. Write the value in one line, or use ">-", which turns line ends into blanks and drops the last.`,
+		findLineEnd,
+	},
+	{
+		relativeTarget, "A target with dots and without a final dot",
+		`A host name without a final dot is relative to the zone: "cdn.example.net" in the zone example.com is cdn.example.net.example.com.
+The warning appears where nothing is declared at that name. Write "cdn.example.net." for a complete name. The targets of a DNSEndpoint
+are always complete.`,
+		nil,
+	},
+	{
+		"caa-value", "A CAA record that no certificate authority reads as meant",
+		`The value of issue, issuewild and issuemail is the domain name by which an authority knows itself, such as letsencrypt.org, perhaps with
+parameters: "letsencrypt.org; validationmethods=dns-01" (RFC 8659 section 4.2); ";" permits none. An authority that cannot read the
+value takes it for a permission to somebody else, so nobody may issue. The value of iodef is a URL. An unknown tag is ignored, or forbids
+issuance with flags 128; other flags than 0 and 128 mean nothing.`,
+		findBadCAA,
+	},
+}
+
+// trapValue is a TXT or CAA record.
+type trapValue struct {
+	// strs are the strings of a TXT record; of a CAA record the value.
+	strs []string
+	// caa is true for CAA, with flags and tag.
+	caa        bool
+	flags, tag string
+}
+
+func readTrapValue(rrtype uint16, rdata string) (v trapValue, ok bool) {
+	text := rdata
+	switch rrtype {
+	case dns.TypeTXT:
+	case dns.TypeCAA:
+		fields := strings.SplitN(rdata, " ", 3)
+		if len(fields) != 3 {
+			return v, false
+		}
+		v.caa, v.flags, v.tag, text = true, fields[0], fields[1], fields[2]
+	default:
+		return v, false
+	}
+	strs, err := rrset.ParseStrings(text)
+	v.strs = strs
+	return v, err == nil
+}
+
+// findTraps returns the traps that values of an RRset are in, each once.
+func findTraps(field string, rrtype uint16, rdata []string) (found []FoundTrap) {
+	for _, data := range rdata {
+		v, ok := readTrapValue(rrtype, data)
+		for _, trap := range Traps {
+			if !ok || trap.find == nil || slices.ContainsFunc(found, func(f FoundTrap) bool { return f.ID == trap.ID }) {
+				continue
+			}
+			if text := trap.find(v); text != "" {
+				found = append(found, newFoundTrap(trap.ID, field, field+": "+text))
+				break // What follows is of no use before that is right.
+			}
+		}
+	}
+	return found
+}
+
+func newFoundTrap(id, field, text string) FoundTrap {
+	return FoundTrap{id, field, text + " [" + id + "]"}
+}
+
+// recordTraps returns the traps that the data of a record is in.
+func recordTraps(record v1beta1.Record, rdata []string) []FoundTrap {
+	field := "spec.data"
+	switch record.(type) {
+	case *v1beta1.TXTRecord:
+		field = "spec.text"
+	case *v1beta1.CAARecord:
+		field = "spec.value"
+	}
+	return findTraps(field, source.RecordType(record), rdata)
+}
+
+// startOfRecord is how texts begin that are records of their own.
+var startOfRecord = regexp.MustCompile(`(?i)^(v=[a-z]+[0-9]+\b|[a-z0-9._-]*(verification|validation)[a-z0-9-]*[=:]|ms=)`)
+
+func findJoinedTexts(v trapValue) string {
+	const longest = 255 // bytes of a string; a longer text is split there.
+	if v.caa {
+		return ""
+	}
+	for i, text := range v.strs {
+		switch {
+		case i == 0 || text == "" || len(v.strs[i-1]) == longest:
+		case startOfRecord.MatchString(text):
+			return fmt.Sprintf("%q begins like a record of its own, and is string %d of one TXT record, which readers join without a blank; declare it by itself", shown(text), i+1)
+		case strings.HasPrefix(strings.ToLower(v.strs[0]), "v=spf1 ") && !strings.HasSuffix(v.strs[i-1], " ") && text[0] != ' ':
+			return fmt.Sprintf("readers join the strings of one TXT record without a blank: %q; write the SPF record as one text", shown(v.strs[i-1]+text))
+		}
+	}
+	return ""
+}
+
+func findQuotes(v trapValue) string {
+	texts := append(slices.Clone(v.strs), strings.Join(v.strs, ""))
+	for _, text := range texts {
+		last := len(text) - 1
+		if strings.Contains(text, `" "`) || last > 0 && text[0] == text[last] && (text[0] == '"' || text[0] == '\'') {
+			return fmt.Sprintf("the quotes become part of the value: %q; leave them out", shown(text))
+		}
+	}
+	return ""
+}
+
+func findLineEnd(v trapValue) string {
+	if text := strings.Join(v.strs, ""); strings.ContainsAny(text, "\r\n") {
+		return fmt.Sprintf(`the line end becomes part of the value: %q; write it in one line, or with ">-"`, shown(text))
+	}
+	return ""
+}
+
+var (
+	// issuer is a value of issue and its like (RFC 8659 section 4.2). All authorities have domain names with a dot.
+	issuer = regexp.MustCompile(`^[ \t]*([A-Za-z0-9]+(-+[A-Za-z0-9]+)*(\.[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)+)?[ \t]*` +
+		`(;[ \t]*(` + parameter + `(;[ \t]*` + parameter + `)*;?[ \t]*)?)?$`)
+	reportURL = regexp.MustCompile(`^(mailto:|https?://).+`)
+)
+
+const parameter = `[A-Za-z0-9]+(-+[A-Za-z0-9]+)*[ \t]*=[ \t]*[!-:<-~]*[ \t]*`
+
+func findBadCAA(v trapValue) string {
+	if !v.caa {
+		return ""
+	}
+	value := strings.Join(v.strs, "")
+	switch v.tag {
+	case "issue", "issuewild", "issuemail":
+		if !issuer.MatchString(value) {
+			return fmt.Sprintf(`%q is neither an authority's domain name, such as letsencrypt.org, nor ";": no authority may issue (RFC 8659 section 4.2)`, shown(value))
+		}
+	case "iodef":
+		if !reportURL.MatchString(value) {
+			return fmt.Sprintf("%q is no URL that starts with mailto:, http:// or https:// (RFC 8659 section 4.4)", shown(value))
+		}
+	case "issuevmc", "contactemail", "contactphone":
+	default:
+		return fmt.Sprintf("no authority knows the tag %q; those in use are issue, issuewild, issuemail and iodef", v.tag)
+	}
+	if v.flags != "0" && v.flags != "128" {
+		return fmt.Sprintf("flags %s mean nothing: write 0, or 128 if authorities must know the tag", v.flags)
+	}
+	return ""
+}
+
+// shown keeps a warning readable.
+func shown(text string) string {
+	const most = 80
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,96 @@
+package review
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Each case wants the traps that are warned of, in order, whichever kind the data comes by.
+func TestTraps(t *testing.T) {
+	txt := func(texts string) string { return record("TXTRecord", "a", `{name: a, text: [`+texts+`]}`) }
+	caa := func(rest string) string { return record("CAARecord", "a", `{name: a, flags: 0, `+rest+`}`) }
+	long := strings.Repeat("x", 255)
+	for name, tc := range map[string]struct {
+		object string
+		want   string
+	}{
+		"one text":                    {txt(`"v=spf1 mx -all"`), ""},
+		"two records":                 {txt(`"v=spf1 mx -all", "site-verification=abc123"`), "txt-list"},
+		"two records, other order":    {txt(`"google-site-verification=abc123", "v=spf1 mx -all"`), "txt-list"},
+		"words of an SPF text":        {txt(`"v=spf1", "mx", "-all"`), ""},
+		"joined words of an SPF text": {txt(`"v=spf1 mx", "-all"`), "txt-list"},
+		"strings of an SPF text":      {txt(`"v=spf1 mx ", "-all"`), ""},
+		"strings of a key":            {txt(`"v=DKIM1; k=rsa; p=MIIBIjANBg", "kqhkiG9w0BAQ=="`), ""},
+		"what begins after a break":   {txt(`"` + long + `", "v=spf1 mx"`), ""},
+		"one long text":               {txt(`"` + long + `v=spf1 mx"`), ""},
+		"records by an endpoint":      {endpoint(`{dnsName: a.example.com, recordType: TXT, targets: ["v=spf1 mx -all", "site-verification=abc"]}`), ""},
+		"strings by an endpoint":      {endpoint(`{dnsName: a.example.com, recordType: TXT, targets: ['"v=spf1 mx -all" "site-verification=abc"']}`), "txt-list"},
+		"strings by a DNSRecord":      {record("DNSRecord", "a", `{name: a, type: TXT, data: ['"v=spf1 mx -all" "MS=ms1"']}`), "txt-list"},
+
+		"quotes":                      {txt(`'"v=spf1 mx -all"'`), "quotes"},
+		"quotes of several strings":   {txt(`'"v=DKIM1; k=rsa; p=MIIBIjANBg" "kqhkiG9w0BAQ=="'`), "quotes"},
+		"quotes between strings":      {txt(`'v=DKIM1; k=rsa; p=MIIBIjANBg" "kqhkiG9w0BAQ=='`), "quotes"},
+		"quotes over several strings": {txt(`'"v=DKIM1; k=rsa', 'p=MIIBIjANBg"'`), "quotes"},
+		"apostrophes":                 {txt(`"'v=spf1 mx -all'"`), "quotes"},
+		"quotes within":               {txt(`'say "hello" to all'`), ""},
+		"one quote":                   {txt(`'"'`), ""},
+		"notation of an endpoint":     {endpoint(`{dnsName: a.example.com, recordType: TXT, targets: ['"v=spf1 mx -all"']}`), ""},
+		"quotes in an endpoint":       {endpoint(`{dnsName: a.example.com, recordType: TXT, targets: ['"\"v=spf1 mx -all\""']}`), "quotes"},
+		"quotes in another's":         {endpoint(`{dnsName: a.elsewhere.test, recordType: TXT, targets: ['"\"v=spf1 mx -all\""']}`), ""},
+		"quotes in a DNSRecord":       {record("DNSRecord", "a", `{name: a, type: TXT, data: ['"\"x\""']}`), "quotes"},
+		"quotes in CAA":               {caa(`tag: issue, value: '"letsencrypt.org"'`), "quotes"},
+		"quotes without a zone":       {strings.Replace(txt(`'"v=spf1 mx -all"'`), "namespace: dns", "namespace: elsewhere", 1), "quotes"},
+
+		"line end":               {txt(`"v=spf1 mx -all\n"`), "line-end"},
+		"line ends within":       {txt(`"a\r\nb"`), "line-end"},
+		"line end of CAA":        {caa(`tag: issue, value: "letsencrypt.org\n"`), "line-end"},
+		"line end of a target":   {endpoint(`{dnsName: a.example.com, recordType: TXT, targets: ["x\n"]}`), "line-end"},
+		"two traps of one value": {txt(`"v=spf1 mx -all\n", "MS=ms1\n"`), "txt-list"},
+
+		"CA":                   {caa(`tag: issue, value: letsencrypt.org`), ""},
+		"CA, parameters":       {caa(`tag: issue, value: "letsencrypt.org; validationmethods=dns-01; accounturi=https://acme.test/acct/1"`), ""},
+		"no CA":                {caa(`tag: issuewild, value: ";"`), ""},
+		"no CA, empty":         {caa(`tag: issuewild, value: ""`), ""},
+		"no domain name":       {caa(`tag: issue, value: "not a domain!"`), "caa-value"},
+		"one label":            {caa(`tag: issue, value: letsencrypt`), "caa-value"},
+		"final dot":            {caa(`tag: issue, value: letsencrypt.org.`), "caa-value"},
+		"URL":                  {caa(`tag: ISSUE, value: "https://letsencrypt.org"`), "caa-value"},
+		"bad parameter":        {caa(`tag: issue, value: "letsencrypt.org; dns-01"`), "caa-value"},
+		"mail":                 {caa(`tag: issuemail, value: authority.example`), ""},
+		"report":               {caa(`tag: iodef, value: "mailto:a@b.test"`), ""},
+		"report without a URL": {endpoint(`{dnsName: a.example.com, recordType: CAA, targets: ['0 iodef "a@b.test"']}`), "caa-value"},
+		"unknown tag":          {caa(`tag: isue, value: letsencrypt.org`), "caa-value"},
+		"flag of 1":            {strings.Replace(caa(`tag: issue, value: letsencrypt.org`), "flags: 0", "flags: 1", 1), "caa-value"},
+		"critical":             {strings.Replace(caa(`tag: issue, value: letsencrypt.org`), "flags: 0", "flags: 128", 1), ""},
+
+		"relative":          {record("MXRecord", "a", `{name: a, priority: 1, mailServer: mx.test}`), "relative-target"},
+		"relative, of data": {record("DNSRecord", "a", `{name: a, type: CNAME, data: [cdn.test]}`), "relative-target"},
+		"no text":           {record("DNSRecord", "a", `{name: a, type: CNAME, data: [cdn.test.]}`), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := NewHandler(example(t)).Handle(quick(t), request(t, tc.object, ""))
+			var found []string
+			for _, warning := range answer.Warnings {
+				if i := strings.LastIndex(warning, " ["); i >= 0 && strings.HasPrefix(warning, "spec.") {
+					found = append(found, strings.Trim(warning[i:], " []"))
+				}
+			}
+			if got := strings.Join(found, " "); !answer.Allowed || got != tc.want {
+				t.Errorf("allowed = %t, warnings %q, want %q", answer.Allowed, answer.Warnings, tc.want)
+			}
+		})
+	}
+}
+
+// One line for each of thousands of values would hide everything else.
+func TestTrapsOfOneObject(t *testing.T) {
+	var endpoints []string
+	for i := range maxWarnings + 3 {
+		endpoints = append(endpoints, fmt.Sprintf(`{dnsName: a%d.example.com, recordType: TXT, targets: ["x\n"]}`, i))
+	}
+	answer := NewHandler(example(t)).Handle(quick(t), request(t, endpoint(strings.Join(endpoints, ", ")), ""))
+	if n := len(answer.Warnings); n != maxWarnings+1 || !strings.HasPrefix(answer.Warnings[n-1], "3 more values") {
+		t.Errorf("%q", answer.Warnings)
+	}
+}
