@@ -30,6 +30,7 @@ const (
 	NotPermitted          = "NotPermitted"
 	ReconcileDegraded     = "ReconcileDegraded"
 	PrimaryFailed         = "PrimaryFailed"
+	AddressPending        = "AddressPending"
 	Paused                = "Paused"
 )
 

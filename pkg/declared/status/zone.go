@@ -99,7 +99,7 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 // last known values remain.
 func (f ZoneFacts) isUnknown() bool {
 	switch f.Problem.Reason {
-	case PrimaryFailed, ReconcileFailed:
+	case PrimaryFailed, ReconcileFailed, AddressPending:
 		return !f.Problem.Holds()
 	case NoPrimaryInstances:
 		return len(f.Instances)+len(f.Providers) > 0

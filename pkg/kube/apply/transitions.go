@@ -24,6 +24,8 @@ const (
 	ServerBack     = "ServerBack"
 	DriftCorrected = "DriftCorrected"
 	KeyRotated     = "KeyRotated"
+	// NameServersChanged is the reason of the Event about a zone whose name servers have other addresses.
+	NameServersChanged = "NameServersChanged"
 )
 
 // reconcileAction is the action of these Events.

@@ -140,8 +140,15 @@ func countUnready(e SyncCompleted) int {
 }
 
 func remarkOn(e SyncCompleted) string {
-	remarks := slices.DeleteFunc([]string{alsoSelectedRemark(e), e.Remark}, func(r string) bool { return r == "" })
+	remarks := slices.DeleteFunc([]string{alsoSelectedRemark(e), nameServerRemark(e), e.Remark}, func(r string) bool { return r == "" })
 	return strings.Join(remarks, "; ")
+}
+
+func nameServerRemark(e SyncCompleted) string {
+	if e.Desired == nil {
+		return ""
+	}
+	return e.Desired.NameServers.Remark
 }
 
 // alsoSelectedRemark explains why a zone does not hold all that it selects.
