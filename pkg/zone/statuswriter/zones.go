@@ -98,6 +98,12 @@ func zoneFacts(e SyncCompleted) status.ZoneFacts {
 		Generation: e.Zone.Generation, Serial: e.Serial, Problem: e.Problem, Failure: e.Failure, Servers: len(e.Servers),
 		Paused: e.Paused, Pending: e.Pending, Foreign: e.Foreign, Remark: remarkOn(e), Arrivals: e.Arrivals, DNSSEC: e.DNSSEC, DNSSECKnown: e.DNSSECKnown,
 	}
+	if n := len(e.Contested); n > 0 {
+		f.Contested = strings.Join(e.Contested[:min(n, 3)], "; ")
+		if n > 3 {
+			f.Contested += fmt.Sprintf("; and %d more", n-3)
+		}
+	}
 	for _, s := range e.Servers {
 		if s.Current {
 			f.Current++
