@@ -2,7 +2,6 @@ package desired
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -43,7 +42,7 @@ type zoneServers struct {
 	Servers    []observe.Server
 	generation uint64 // Index.generation
 	keys       hostKeys
-	addresses  []netip.Addr
+	named      []source.Server
 	refusal    membership.Refusal
 	// parent is the zone above that is served, if there is one.
 	parent *ZoneKey
@@ -101,7 +100,7 @@ type zoneState struct {
 	builder *source.Builder
 	// builtFrom and builtWith are what builder was made from; err is why there is none.
 	builtFrom *v1beta1.DNSZone
-	builtWith []netip.Addr
+	builtWith []source.Server
 	err       error
 	book      *syncstatus.DesiredCache
 }
@@ -176,10 +175,10 @@ func (x *Index) renewZone(s *zoneState) *Zone {
 	} else {
 		z.zoneServers = x.serversOfZone(zone, generation)
 	}
-	rebuild := s.builtFrom == nil || s.builtFrom.UID != zone.UID || s.builtFrom.Generation != zone.Generation || !slices.Equal(s.builtWith, z.addresses)
+	rebuild := s.builtFrom == nil || s.builtFrom.UID != zone.UID || s.builtFrom.Generation != zone.Generation || !slices.EqualFunc(s.builtWith, z.named, source.Server.Equal)
 	if rebuild {
-		s.builtFrom, s.builtWith, s.book = zone, z.addresses, syncstatus.NewDesiredCache()
-		s.builder, s.err = source.NewBuilder(zone, source.Options{ServerAddresses: z.addresses, Owns: x.members.OwnsEndpoints(s.key)})
+		s.builtFrom, s.builtWith, s.book = zone, z.named, syncstatus.NewDesiredCache()
+		s.builder, s.err = source.NewBuilder(zone, source.Options{Servers: z.named, Owns: x.members.OwnsEndpoints(s.key)})
 	}
 	changed := x.takeDirty(s, rebuild)
 	if last != nil && !rebuild && len(changed) == 0 && last.object == zone && last.refusal == z.refusal {

@@ -110,7 +110,7 @@ func (t *tracker) adoptZone(w *trackedZone, z *desired.Zone) {
 	}
 	// Answers to questions about an earlier snapshot count for what they show, but new ones are asked.
 	again := slices.Contains(w.again, true)
-	if was == nil || was.Name() != z.Name() || !slices.Equal(was.Servers, z.Servers) {
+	if was == nil || was.Name() != z.Name() || !slices.EqualFunc(was.Servers, z.Servers, observe.Server.Equal) {
 		w.all = true
 		t.releaseAnswers(w)
 		w.zone = z

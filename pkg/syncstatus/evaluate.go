@@ -35,11 +35,13 @@ type Evaluation struct {
 // serverAnswer is what follows from one server's answer before RRsets are compared.
 type serverAnswer struct {
 	id        serverID
-	namespace string            // of the instance
-	service   netip.Addr        // of the instance
-	row       sync.ServerStatus // State is set if mirror is nil
-	mirror    *observe.Mirror   // nil unless the state follows from the data
-	observed  *observe.Observation
+	namespace string     // of the instance
+	service   netip.Addr // of the instance
+	// serviceAddresses are those at which clients reach the Service.
+	serviceAddresses []netip.Addr
+	row              sync.ServerStatus // State is set if mirror is nil
+	mirror           *observe.Mirror   // nil unless the state follows from the data
+	observed         *observe.Observation
 	// since is when an answer of a server that is read by query must have been given, unless the zone has not changed.
 	since   time.Time
 	answers askedAnswers
@@ -165,7 +167,7 @@ func (e *serverAnswer) setReference(r reference) {
 
 // readAnswer makes a row of an answer, with its State if that does not depend on the data.
 func (d *DesiredState) readAnswer(s observe.Server, o observe.Observation) serverAnswer {
-	e := serverAnswer{id: serverID{s.Pod, s.Peer()}, namespace: s.Namespace, service: s.Service, observed: &o, row: sync.ServerStatus{
+	e := serverAnswer{id: serverID{s.Pod, s.Peer()}, namespace: s.Namespace, service: s.Service, serviceAddresses: s.ServiceAddresses, observed: &o, row: sync.ServerStatus{
 		Instance: s.Instance, Pod: s.Pod, Role: string(s.Role), PodPhase: s.PodPhase, PodReady: s.PodReady,
 	}}
 	if s.ReadBy == v1beta1.ReadByQuery {

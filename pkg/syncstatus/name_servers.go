@@ -119,5 +119,5 @@ func (j *Evaluation) instancesAt(addresses []string) []string {
 
 func (e *serverAnswer) hasAddress(address string) bool {
 	a, err := netip.ParseAddr(address)
-	return err == nil && (a == e.service || a == e.id.peer.Addr.Addr())
+	return err == nil && (a == e.id.peer.Addr.Addr() || a == e.service || slices.Contains(e.serviceAddresses, a))
 }

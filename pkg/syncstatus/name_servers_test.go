@@ -62,6 +62,10 @@ func TestNameServers(t *testing.T) {
 				Name: "ns1.example.org.", LeadsTo: sync.TargetUnknown, Message: "the name is outside the zone: its addresses are not known here",
 			}},
 		},
+		"a load balancer's address": {
+			[2]*observe.Mirror{mirror(ns("ns1.example.com."), set("ns1.example.com.", dns.TypeA, "203.0.113.10")), nil},
+			[]sync.NameServer{known("ns1.example.com.", "203.0.113.10", "primary-0")},
+		},
 		"no address": {
 			[2]*observe.Mirror{mirror(ns("ns1.example.com."), set("other.example.com.", dns.TypeA, "10.96.0.1")), nil},
 			[]sync.NameServer{{
@@ -99,7 +103,8 @@ func TestNameServers(t *testing.T) {
 			z.Namespace, z.Spec.ZoneName = "dns", "example.com"
 			servers := []observe.Server{
 				{Namespace: "dns", Instance: "primary-0", Pod: "primary-0-0", Role: observe.Primary,
-					Addr: netip.MustParseAddrPort("10.244.0.1:53"), Service: netip.MustParseAddr("10.96.0.1")},
+					Addr: netip.MustParseAddrPort("10.244.0.1:53"), Service: netip.MustParseAddr("10.96.0.1"),
+					ServiceAddresses: []netip.Addr{netip.MustParseAddr("203.0.113.10")}},
 				{Namespace: "elsewhere", Instance: "secondary-0", Pod: "secondary-0-0", Role: observe.Secondary,
 					Addr: netip.MustParseAddrPort("10.244.0.2:53"), Service: netip.MustParseAddr("fd00::3")},
 			}

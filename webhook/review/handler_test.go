@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -395,5 +396,19 @@ func TestWarnOfRelativeTargets(t *testing.T) {
 				t.Errorf("allowed = %v (%v), warnings = %q, want %q", answer.Allowed, answer.Result, answer.Warnings, tc.warns)
 			}
 		})
+	}
+}
+
+// Two names of one server are one server.
+func TestReviewWarnsOfOneAddressForTwoNames(t *testing.T) {
+	for servers, want := range map[string]int{
+		"{hostname: ns2.new.example., ipv4Address: 192.0.2.1}, {hostname: ns3.new.example., ipv4Address: 192.0.2.1}": 1,
+		"{hostname: ns2.new.example., ipv4Address: 192.0.2.1}, {hostname: ns3.new.example., ipv4Address: 192.0.2.2}": 0,
+	} {
+		answer := NewHandler(example(t)).Handle(quick(t), request(t, zone("new", "zoneName: new.example, clusterRef: c, nameServers: ["+servers+"]"), ""))
+		told := slices.DeleteFunc(slices.Clone(answer.Warnings), func(w string) bool { return !strings.Contains(w, "have one address, 192.0.2.1") })
+		if !answer.Allowed || len(told) != want {
+			t.Errorf("%s: allowed = %v, warnings = %q", servers, answer.Allowed, answer.Warnings)
+		}
 	}
 }

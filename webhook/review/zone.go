@@ -26,7 +26,8 @@ func (r zoneReviewer) review(ctx context.Context, zone, old *v1beta1.DNSZone) (R
 	if problems := checkSelectors(zone); len(problems) > 0 {
 		return Result{Problems: problems}, nil
 	}
-	if _, err := source.Build(zone, nil, source.Options{}); err != nil {
+	built, err := source.Build(zone, nil, source.Options{})
+	if err != nil {
 		return Result{Problems: problemsOfError("spec", err)}, nil
 	}
 	v, err := r.reviewPermission(ctx, zone, old)
@@ -40,6 +41,9 @@ func (r zoneReviewer) review(ctx context.Context, zone, old *v1beta1.DNSZone) (R
 	missing, err := r.missingReferences(ctx, zone)
 	v.Problems = append(v.Problems, selection.Problems...)
 	v.Warnings = slices.Concat(v.Warnings, selection.Warnings, missing)
+	if built.NameServers.Remark != "" {
+		v.Warnings = append(v.Warnings, built.NameServers.Remark)
+	}
 	return v, err
 }
 

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 )
 
 func selectsInstance(zone *v1beta1.DNSZone, i *v1beta1.Bind9Instance) bool {
@@ -62,6 +64,23 @@ func ServiceAddresses(instances []*v1beta1.Bind9Instance, role v1beta1.ServerRol
 		}
 	}
 	return addresses
+}
+
+// NameServers returns where clients reach the zone of some instances: primaries first, in the order of serving.Servers. If some are open to
+// the outside of the Kubernetes cluster, the others are for the inside and left out.
+func NameServers(instances []*v1beta1.Bind9Instance) []source.Server {
+	var servers []source.Server
+	isExposed := func(i *v1beta1.Bind9Instance) bool { return i.Status.ServiceExposed }
+	some := slices.ContainsFunc(instances, isExposed)
+	for _, i := range slices.SortedFunc(slices.Values(instances), serving.CompareInstances) {
+		s := source.Server{
+			Service: i.Namespace + "/" + i.Name, Primary: i.Spec.Role.Normalize() == v1beta1.RolePrimary, Addresses: serving.ClientAddresses(i), Exposed: isExposed(i),
+		}
+		if s.Exposed == some && (s.Exposed || len(s.Addresses) > 0) {
+			servers = append(servers, s)
+		}
+	}
+	return servers
 }
 
 // compareInstances orders web-primary-2 before web-primary-10.

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -117,6 +118,31 @@ func TestServiceAddresses(t *testing.T) {
 		}
 		if got := ServiceAddresses(instances, role); !slices.Equal(got, addresses) {
 			t.Errorf("%s: %v, want %v", role, got, addresses)
+		}
+	}
+}
+
+// Clients outside of the Kubernetes cluster reach none but the servers that are open to them.
+func TestNameServers(t *testing.T) {
+	instance := func(name string, role v1beta1.ServerRole, exposed bool, addresses ...string) *v1beta1.Bind9Instance {
+		i := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: name}}
+		i.Spec.Role, i.Status.ServiceAddress = role, "10.96.0.1"
+		i.Status.ServiceAddresses, i.Status.ServiceExposed = addresses, exposed
+		return i
+	}
+	for name, test := range map[string]struct {
+		instances []*v1beta1.Bind9Instance
+		want      string
+	}{
+		"inside":       {[]*v1beta1.Bind9Instance{instance("b", "secondary", false, "10.96.0.2"), instance("p", "primary", false, "10.96.0.3", "fd00::3")}, "[{dns/p true [10.96.0.3 fd00::3] false} {dns/b false [10.96.0.2] false}]"},
+		"older status": {[]*v1beta1.Bind9Instance{instance("p", "primary", false)}, "[{dns/p true [10.96.0.1] false}]"},
+		"hidden primary": {
+			[]*v1beta1.Bind9Instance{instance("p", "primary", false, "10.96.0.3"), instance("b", "secondary", true), instance("c", "secondary", true, "203.0.113.2")},
+			"[{dns/b false [] true} {dns/c false [203.0.113.2] true}]",
+		},
+	} {
+		if got := fmt.Sprint(NameServers(test.instances)); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func KeyOfZone(zone *v1beta1.DNSZone) ZoneKey {
 // server.
 func Servable(zone *v1beta1.DNSZone) bool {
 	ready := meta.FindStatusCondition(zone.Status.Conditions, status.Ready)
-	return ready == nil || ready.Reason != status.DuplicateZone && ready.Reason != status.NotPermitted && ready.Reason != status.ReconcileFailed
+	return ready == nil || ready.Reason != status.DuplicateZone && ready.Reason != status.NotPermitted && ready.Reason != status.ReconcileFailed && ready.Reason != status.AddressPending
 }
 
 // listsNamespace searches a comma-separated list for a namespace or "*".

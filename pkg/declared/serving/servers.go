@@ -24,12 +24,13 @@ func Servers(instances []*v1beta1.Bind9Instance, pods []*corev1.Pod) []observe.S
 		found[[2]string{p.Namespace, p.Name}] = p
 	}
 	var servers []observe.Server
-	for _, i := range slices.SortedFunc(slices.Values(instances), compareInstances) {
+	for _, i := range slices.SortedFunc(slices.Values(instances), CompareInstances) {
 		foreign := foreignEndpoints(i)
 		for n := range replicaCount(i) {
 			s := observe.Server{Namespace: i.Namespace, Instance: i.Name, Pod: fmt.Sprintf("%s-%d", i.Name, n), Role: roleOf(i)}
 			s.Foreign = foreign
 			s.Service, _ = netip.ParseAddr(i.Status.ServiceAddress) // it may be a host name
+			s.ServiceAddresses = ClientAddresses(i)
 			if p := found[[2]string{s.Namespace, s.Pod}]; p != nil && p.Labels[LabelInstance] == i.Name {
 				addPodStatus(&s, p)
 			}
@@ -37,6 +38,20 @@ func Servers(instances []*v1beta1.Bind9Instance, pods []*corev1.Pod) []observe.S
 		}
 	}
 	return servers
+}
+
+// ClientAddresses returns the addresses at which clients reach the Service of an instance.
+func ClientAddresses(i *v1beta1.Bind9Instance) (addresses []netip.Addr) {
+	all := i.Status.ServiceAddresses
+	if len(all) == 0 && !i.Status.ServiceExposed {
+		all = []string{i.Status.ServiceAddress}
+	}
+	for _, s := range all {
+		if a, err := netip.ParseAddr(s); err == nil {
+			addresses = append(addresses, a)
+		}
+	}
+	return addresses
 }
 
 func foreignEndpoints(i *v1beta1.Bind9Instance) string {
@@ -47,7 +62,8 @@ func foreignEndpoints(i *v1beta1.Bind9Instance) string {
 	return "instance " + i.Name + ": " + ready.Message
 }
 
-func compareInstances(a, b *v1beta1.Bind9Instance) int {
+// CompareInstances is the order of Servers.
+func CompareInstances(a, b *v1beta1.Bind9Instance) int {
 	return cmp.Or(
 		cmp.Compare(roleOf(a), roleOf(b)), // Primary before Secondary
 		cmp.Compare(a.Namespace, b.Namespace),

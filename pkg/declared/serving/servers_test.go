@@ -72,7 +72,7 @@ func TestServers(t *testing.T) {
 		{Namespace: "dns", Instance: "c-primary-0", Pod: "c-primary-0-2", Role: observe.Primary},
 		{Namespace: "dns", Instance: "c-primary-1", Pod: "c-primary-1-0", Role: observe.Primary},
 		{Namespace: "dns", Instance: "c-secondary-2", Pod: "c-secondary-2-0", Role: observe.Secondary, Addr: netip.MustParseAddrPort("10.0.0.4:5353"),
-			Service: netip.MustParseAddr("10.96.0.7"), PodPhase: corev1.PodRunning, PodReady: true, Message: "the pod is being deleted"},
+			Service: netip.MustParseAddr("10.96.0.7"), ServiceAddresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, PodPhase: corev1.PodRunning, PodReady: true, Message: "the pod is being deleted"},
 		{Namespace: "dns", Instance: "c-secondary-10", Pod: "c-secondary-10-0", Role: observe.Secondary,
 			PodPhase: corev1.PodFailed, Message: "Evicted: low on memory"},
 	}

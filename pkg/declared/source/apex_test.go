@@ -69,6 +69,22 @@ func lines(z *Zone) []string {
 	return sortedLines(sets)
 }
 
+// exposed is a server whose Service is open to the outside.
+func exposed(service string, addresses ...string) Server {
+	s := Server{Service: service, Exposed: true}
+	for _, a := range addresses {
+		s.Addresses = append(s.Addresses, netip.MustParseAddr(a))
+	}
+	return s
+}
+
+// threeServers are a primary and two secondaries that are open to the Kubernetes cluster alone.
+var threeServers = Options{Servers: []Server{
+	{Service: "dns/a", Primary: true, Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.1")}},
+	{Service: "dns/b", Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.2")}},
+	{Service: "dns/c", Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.3")}},
+}}
+
 func TestBuildApex(t *testing.T) {
 	ttl, zero := int64(60), int64(0)
 	server := netip.MustParseAddr("10.96.0.1")
@@ -78,6 +94,8 @@ func TestBuildApex(t *testing.T) {
 		options Options
 		soa     rrset.SOA
 		want    []string
+		// What is said about name servers.
+		remark, waiting string
 	}{
 		"defaults": {
 			spec: func(*v1beta1.DNSZoneSpec) {},
@@ -100,7 +118,7 @@ func TestBuildApex(t *testing.T) {
 					{Hostname: "ns.example.org.", IPv4Address: "192.0.2.3"}, // Outside: the address is that zone's affair.
 				}
 			},
-			options: Options{ServerAddresses: []netip.Addr{server}},
+			options: Options{Servers: []Server{{Service: "dns/primary", Primary: true, Addresses: []netip.Addr{server}}}},
 			want: []string{
 				"example.com. 3600 NS ns.example.org., ns1.example.com., ns1.example.net., ns2.example.com.",
 				"ns1.example.com. 3600 A 192.0.2.1", "ns1.example.com. 3600 AAAA 2001:db8::1", "ns2.example.com. 3600 A 192.0.2.2",
@@ -118,21 +136,79 @@ func TestBuildApex(t *testing.T) {
 		},
 		"in-zone name server without address": {
 			spec:    func(s *v1beta1.DNSZoneSpec) { s.SOARecord.PrimaryNS = "ns1.example.com." },
-			options: Options{ServerAddresses: []netip.Addr{server, netip.MustParseAddr("fd00::1")}},
+			options: Options{Servers: []Server{{Service: "dns/primary", Primary: true, Addresses: []netip.Addr{server, netip.MustParseAddr("fd00::1")}}}},
 			want: []string{
 				"example.com. 3600 NS ns1.example.com.", "ns1.example.com. 3600 A 10.96.0.1", "ns1.example.com. 3600 AAAA fd00::1",
 			},
 		},
+		"three names, three servers": {
+			spec: func(s *v1beta1.DNSZoneSpec) {
+				s.SOARecord.PrimaryNS = "ns1.example.com."
+				s.NameServers = []v1beta1.NameServer{{Hostname: "ns2"}, {Hostname: "ns3"}}
+			},
+			options: threeServers,
+			want: []string{
+				"example.com. 3600 NS ns1.example.com., ns2.example.com., ns3.example.com.",
+				"ns1.example.com. 3600 A 10.96.0.1", "ns2.example.com. 3600 A 10.96.0.2", "ns3.example.com. 3600 A 10.96.0.3",
+			},
+		},
+		"one name, three servers": {
+			spec:    func(s *v1beta1.DNSZoneSpec) { s.SOARecord.PrimaryNS = "ns1.example.com." },
+			options: threeServers,
+			want:    []string{"example.com. 3600 NS ns1.example.com.", "ns1.example.com. 3600 A 10.96.0.1"},
+		},
+		"more names than servers": {
+			spec: func(s *v1beta1.DNSZoneSpec) {
+				s.SOARecord.PrimaryNS = "ns1.example.com."
+				s.NameServers = []v1beta1.NameServer{{Hostname: "ns2"}, {Hostname: "ns3", IPv4Address: "192.0.2.1"}}
+			},
+			options: Options{Servers: threeServers.Servers[:1]},
+			want: []string{
+				"example.com. 3600 NS ns1.example.com., ns2.example.com., ns3.example.com.",
+				"ns1.example.com. 3600 A 10.96.0.1", "ns2.example.com. 3600 A 10.96.0.1", "ns3.example.com. 3600 A 192.0.2.1",
+			},
+			remark: "ns1.example.com. and ns2.example.com. have one address, 10.96.0.1, and fail together (RFC 2182 section 3.1)",
+		},
+		"all that are open to the outside": {
+			spec:    func(s *v1beta1.DNSZoneSpec) { s.SOARecord.PrimaryNS = "ns1.example.com." },
+			options: Options{Servers: []Server{exposed("dns/a", "203.0.113.1", "2001:db8::1"), exposed("dns/b", "203.0.113.2")}},
+			want: []string{
+				"example.com. 3600 NS ns1.example.com.", "ns1.example.com. 3600 A 203.0.113.1, 203.0.113.2", "ns1.example.com. 3600 AAAA 2001:db8::1",
+			},
+		},
+		"no address yet": {
+			spec: func(s *v1beta1.DNSZoneSpec) {
+				s.SOARecord.PrimaryNS = "ns1.example.com."
+				s.NameServers = []v1beta1.NameServer{{Hostname: "ns2"}}
+			},
+			options: Options{Servers: []Server{exposed("dns/a"), exposed("dns/b", "203.0.113.2")}},
+			want:    []string{"example.com. 3600 NS ns2.example.com.", "ns2.example.com. 3600 A 203.0.113.2"},
+			remark: "ns1.example.com. is not published: Service dns/a has no address yet that clients could use: see kubectl get service -n dns a, " +
+				"or set the address of ns1.example.com. in spec.nameServers",
+		},
+		"no address of any yet": {
+			spec:    func(s *v1beta1.DNSZoneSpec) { s.SOARecord.PrimaryNS = "ns1.example.com." },
+			options: Options{Servers: []Server{exposed("dns/a")}},
+			want:    []string{"example.com. 3600 NS ns1.example.com."},
+			waiting: "Service dns/a has no address yet that clients could use: see kubectl get service -n dns a, or set the address of ns1.example.com. in spec.nameServers",
+		},
+		"no address yet, and another object names it": {
+			spec:    func(*v1beta1.DNSZoneSpec) {},
+			records: []v1beta1.Record{nsRecord(object("ns2", 1), "@", "ns2")},
+			options: Options{Servers: []Server{exposed("dns/a")}},
+			want:    []string{"example.com. 3600 NS ns1.example.net., ns2.example.com."},
+			waiting: "Service dns/a has no address yet that clients could use: see kubectl get service -n dns a, or set the address of ns2.example.com. in spec.nameServers",
+		},
 		"a record gives the address": {
 			spec:    func(s *v1beta1.DNSZoneSpec) { s.SOARecord.PrimaryNS = "ns1.example.com." },
 			records: []v1beta1.Record{aRecord(object("ns1", 1), "ns1", "192.0.2.1")},
-			options: Options{ServerAddresses: []netip.Addr{server}},
+			options: Options{Servers: []Server{{Service: "dns/primary", Primary: true, Addresses: []netip.Addr{server}}}},
 			want:    []string{"example.com. 3600 NS ns1.example.com.", "ns1.example.com. 3600 A 192.0.2.1"},
 		},
 		"an NSRecord joins the zone's NS RRset": {
 			spec:    func(s *v1beta1.DNSZoneSpec) { s.TTL = &ttl },
 			records: []v1beta1.Record{nsRecord(object("ns2", 1), "@", "ns2")},
-			options: Options{ServerAddresses: []netip.Addr{server}},
+			options: Options{Servers: []Server{{Service: "dns/primary", Primary: true, Addresses: []netip.Addr{server}}}},
 			want:    []string{"example.com. 60 NS ns1.example.net., ns2.example.com.", "ns2.example.com. 60 A 10.96.0.1"},
 		},
 		"the address of a name server below a delegation is glue": {
@@ -157,6 +233,9 @@ func TestBuildApex(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(test.want, lines(z)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(NameServers{Waiting: test.waiting, Remark: test.remark}, z.NameServers); diff != "" {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff(test.soa, z.SOA); diff != "" && test.soa != (rrset.SOA{}) {

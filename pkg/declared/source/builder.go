@@ -15,12 +15,27 @@ import (
 
 // Options are what the desired content of a zone depends on besides the objects themselves.
 type Options struct {
-	// ServerAddresses become the addresses of name servers in the zone that nobody declares an address for. BIND
-	// serves no zone with a name server inside it that has none.
-	ServerAddresses []netip.Addr
+	// Servers give their addresses to the name servers in the zone that nobody declares an address for. BIND serves no zone with
+	// a name server inside it that has none.
+	Servers []Server
 	// Owns reports whether an endpoint of a DNSEndpoint with a dnsName inside the zone is this zone's and not another one's
 	// (membership decides). Nil takes all.
 	Owns func(endpoint metav1.Object, dnsName string) bool
+}
+
+// Server is where clients reach one of the zone's servers.
+type Server struct {
+	// Service is the namespace and name of its Service.
+	Service string
+	Primary bool
+	// Addresses of the Service. One that is Exposed, to clients outside of the Kubernetes cluster, may have none yet.
+	Addresses []netip.Addr
+	Exposed   bool
+}
+
+// Equal reports whether both say the same.
+func (s Server) Equal(o Server) bool {
+	return s.Service == o.Service && s.Primary == o.Primary && s.Exposed == o.Exposed && slices.Equal(s.Addresses, o.Addresses)
 }
 
 // Build computes the desired content of a zone that selects the given objects. The result does not depend on their order; no object may
@@ -60,6 +75,8 @@ type Builder struct {
 	// tree is the index of the objects without what is pending; nil until the first Zone.
 	tree *nameTree
 	zone *Zone
+	// nameServers is what was found about the zone's name servers when the apex was decided last.
+	nameServers NameServers
 	// revisions is the number of revisions so far.
 	revisions int
 }

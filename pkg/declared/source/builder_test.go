@@ -140,8 +140,11 @@ func crowdedZone() *v1beta1.DNSZone {
 }
 
 var crowdedOptions = Options{
-	ServerAddresses: []netip.Addr{netip.MustParseAddr("192.0.2.99"), netip.MustParseAddr("2001:db8::99")},
-	Owns:            func(_ metav1.Object, dnsName string) bool { return dnsName != "taken.example.com" },
+	Servers: []Server{
+		{Service: "dns/one", Exposed: true, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.99"), netip.MustParseAddr("2001:db8::99")}},
+		{Service: "dns/two", Exposed: true},
+	},
+	Owns: func(_ metav1.Object, dnsName string) bool { return dnsName != "taken.example.com" },
 }
 
 // A builder that follows changes gives what is built of the objects from scratch, and finds exactly what has changed.

@@ -106,16 +106,3 @@ func (d *groupDecision) addAddresses(server string, addresses []netip.Addr) {
 		d.addRRset(d.tree.nodeAt(server), key, d.ttl, []string{a.String()}, d.ref)
 	}
 }
-
-// addServerAddresses gives name servers of the zone that are inside it and have no address the addresses of its servers.
-func (d *groupDecision) addServerAddresses() {
-	for _, server := range findRRset(d.sets[d.tree.apex], dns.TypeNS).Rdata {
-		if !rrset.IsSubdomain(server, d.name) {
-			continue
-		}
-		sets := d.sets[d.tree.nodeAt(server)]
-		if findRRset(sets, dns.TypeA) == nil && findRRset(sets, dns.TypeAAAA) == nil {
-			d.addAddresses(server, d.opts.ServerAddresses)
-		}
-	}
-}

@@ -172,7 +172,7 @@ func oddZone(t *testing.T, r *rand.Rand, name string, n int) *Zone {
 	zone.Spec.SOARecord.AdminEmail = "first.last+dns@example.com"
 	zone.Spec.NameServers = []v1beta1.NameServer{{Hostname: "ns1"}, {Hostname: "ns.example.org."}}
 	objects := append(Objects(oddRecords(r, n)), oddEndpoints(r, name, n))
-	z, err := Build(zone, objects, Options{ServerAddresses: []netip.Addr{netip.MustParseAddr("192.0.2.53")}})
+	z, err := Build(zone, objects, Options{Servers: []Server{{Primary: true, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.53")}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,7 +145,7 @@ func (r *zoneRevision) finishZone() *Zone {
 	}
 	return &Zone{
 		Name: r.from.Name, Ref: r.from.Ref, SOA: r.from.SOA,
-		RRsets: r.sets.Map(), Declarations: r.declarations.Map(), Refused: r.refused, Elsewhere: r.elsewhere,
+		RRsets: r.sets.Map(), Declarations: r.declarations.Map(), Refused: r.refused, Elsewhere: r.elsewhere, NameServers: r.nameServers,
 	}
 }
 

@@ -108,6 +108,8 @@ type Zone struct {
 	// Refused is the number of declarations that are not accepted. Elsewhere counts those among them whose type is not published here:
 	// they are for other programs.
 	Refused, Elsewhere int
+	// NameServers is what there is to say about the names of the zone's own servers.
+	NameServers NameServers
 }
 
 // All yields every desired RRset but the SOA, in no particular order. It may be ranged over any number of times.

@@ -19,8 +19,11 @@ type InstanceFacts struct {
 	Pods []PodFacts
 	// ParentGeneration is that of the cluster.
 	ParentGeneration int64
-	// Address of the instance's Service.
-	Address string
+	// Address of the instance's Service within the Kubernetes cluster. Addresses are those that its clients use, from outside of it
+	// if Exposed is true.
+	Address   string
+	Addresses []string
+	Exposed   bool
 	// Foreign is what the instance's Service sends queries to besides the instance's pods: "Pod old-1", "EndpointSlice by-hand".
 	Foreign []string
 	// Zones that the instance is to serve, in a stable order, without times.
@@ -49,7 +52,7 @@ func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) 
 	next := *prev.DeepCopy()
 	dropClaims(&next.Conditions)
 	next.ObservedGeneration, next.ObservedParentGeneration = f.Generation, f.ParentGeneration
-	next.ServiceAddress = f.Address
+	next.ServiceAddress, next.ServiceAddresses, next.ServiceExposed = f.Address, f.Addresses, f.Exposed
 	next.ClusterRef = f.Cluster
 	if f.KeyRotation != nil {
 		next.RNDCKeyRotation = f.KeyRotation

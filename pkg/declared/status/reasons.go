@@ -10,6 +10,9 @@ const (
 	Progressing = "Progressing"
 	// Degraded is True when a zone is served, but not by all of its servers or not with all of its records.
 	Degraded = "Degraded"
+	// Contested is True while somebody else overwrites RRsets of a zone again and again. It is also the reason for which such a record is
+	// not programmed.
+	Contested = "Contested"
 	// Accepted is True if a declaration is part of the desired content of a zone.
 	Accepted = "Accepted"
 	// Programmed is True if every primary was asked and answered with the declared data.
@@ -30,6 +33,8 @@ const (
 	NotPermitted          = "NotPermitted"
 	ReconcileDegraded     = "ReconcileDegraded"
 	PrimaryFailed         = "PrimaryFailed"
+	AddressPending        = "AddressPending"
+	Overwritten           = "Overwritten"
 	Paused                = "Paused"
 )
 

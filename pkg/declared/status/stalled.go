@@ -13,9 +13,14 @@ const Stalled = "Stalled"
 
 // setStalled says whether a person has to act, and why.
 func setStalled(conditions *[]metav1.Condition, failed bool, why Verdict, generation int64, now time.Time) {
-	if failed {
-		Set(conditions, Stalled, True(why.Reason, why.Message), generation, now)
+	setWhile(failed, conditions, Stalled, True(why.Reason, why.Message), generation, now)
+}
+
+// setWhile sets a condition that is there only while it holds.
+func setWhile(holds bool, conditions *[]metav1.Condition, kind string, verdict Verdict, generation int64, now time.Time) {
+	if holds {
+		Set(conditions, kind, verdict, generation, now)
 	} else {
-		meta.RemoveStatusCondition(conditions, Stalled)
+		meta.RemoveStatusCondition(conditions, kind)
 	}
 }

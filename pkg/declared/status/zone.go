@@ -49,6 +49,8 @@ type ZoneFacts struct {
 	// Arrivals are since when the zone has been on its hosts. They are for a status without any: others are changed before the zone
 	// comes to a host or leaves one.
 	Arrivals *v1beta1.ZoneArrivals
+	// Contested says which RRsets somebody else overwrites again and again; empty if there is none.
+	Contested string
 	// Remark is further information, which becomes part of Ready's message.
 	Remark string
 	// Timeout is how long an instance may be without the zone before the zone is overdue; ZoneTimeout if 0.
@@ -91,6 +93,9 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 	Set(&next.Conditions, Ready, v.Ready, f.Generation, now)
 	Set(&next.Conditions, Progressing, v.Progressing, f.Generation, now)
 	Set(&next.Conditions, Degraded, v.Degraded, f.Generation, now)
+	if !f.isUnknown() {
+		setWhile(f.Contested != "", &next.Conditions, Contested, True(Overwritten, f.Contested), f.Generation, now)
+	}
 	setStalled(&next.Conditions, next.FailureReason != "", False(next.FailureReason, next.FailureMessage), f.Generation, now)
 	return next
 }
@@ -99,7 +104,7 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 // known values remain.
 func (f ZoneFacts) isUnknown() bool {
 	switch f.Problem.Reason {
-	case PrimaryFailed, ReconcileFailed:
+	case PrimaryFailed, ReconcileFailed, AddressPending:
 		return !f.Problem.Holds()
 	case NoPrimaryInstances:
 		return len(f.Instances)+len(f.Providers) > 0

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"net/netip"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -51,6 +52,8 @@ type Server struct {
 	Addr netip.AddrPort
 	// Service is the address of the instance's Service; invalid while it has none.
 	Service netip.Addr
+	// ServiceAddresses are those at which clients reach the Service; from outside of the Kubernetes cluster, if it is open to them.
+	ServiceAddresses []netip.Addr
 	// PodPhase is empty if the pod does not exist.
 	PodPhase corev1.PodPhase
 	PodReady bool
@@ -61,6 +64,9 @@ type Server struct {
 	// Foreign says what the instance's Service sends queries to besides its pods, as the fleet manager has found; empty if nothing.
 	Foreign string
 }
+
+// Equal reports whether both say the same.
+func (s Server) Equal(o Server) bool { return reflect.DeepEqual(s, o) }
 
 // Peer identifies the server as its users name it: by address, namespace and provider.
 func (s Server) Peer() Peer { return Peer{Addr: s.Addr, Namespace: s.Namespace, Provider: s.Provider} }

@@ -77,7 +77,8 @@ func (r *reconciler) isGoing(ctx context.Context, instance *v1beta1.Bind9Instanc
 // reconcileLive brings an instance about and returns the facts for its status, and how soon to reconcile it again.
 func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9Instance) (status.InstanceFacts, time.Duration, error) {
 	facts := status.InstanceFacts{
-		Generation: instance.Generation, Address: instance.Status.ServiceAddress, Cluster: instance.Status.ClusterRef,
+		Generation: instance.Generation, Cluster: instance.Status.ClusterRef,
+		Address: instance.Status.ServiceAddress, Addresses: instance.Status.ServiceAddresses, Exposed: instance.Status.ServiceExposed,
 		ParentGeneration: instance.Status.ObservedParentGeneration,
 		Problem:          status.True(status.ReconcileSucceeded, ""), Timeout: r.timeouts.Instance,
 	}
@@ -99,8 +100,8 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 	made, err := r.workloads.ensure(ctx, instance, cluster)
 	err = r.rights.Explain(ctx, instance.Namespace, err)
 	facts.KeyRotation = made.keyRotation
-	if made.address != nil {
-		facts.Address = *made.address
+	if made.service != nil {
+		facts.Address, facts.Addresses, facts.Exposed = addressesOf(made.service, facts.Address)
 	}
 	requeue := made.requeue
 	switch {

@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -51,8 +52,8 @@ func newWorkloads(c client.Client, recorder events.EventRecorder, o Options) *wo
 // workloadResult is what a status reports of a workload. A part that was not reached is empty.
 type workloadResult struct {
 	keyRotation *v1beta1.RNDCKeyRotationStatus
-	// address is that of the Service, nil when it is not known.
-	address *string
+	// service is the Service as the cache has it, nil when nothing is known of its addresses.
+	service *corev1.Service
 	// imageAdvice is what to do if the image of named cannot be pulled.
 	imageAdvice string
 	requeue     time.Duration
@@ -148,7 +149,7 @@ func (w *workloads) warnOfIgnoredFields(workload *named.Workload) {
 	}
 }
 
-// applyService finds the address of the Service as far as the cache knows it: nil for a headless one.
+// applyService finds the Service as far as the cache knows it.
 func (w *workloads) applyService(ctx context.Context, workload *named.Workload, result *workloadResult) error {
 	service, err := workload.Service()
 	if err != nil {
@@ -168,23 +169,35 @@ func (w *workloads) applyService(ctx context.Context, workload *named.Workload, 
 			return err
 		}
 		if former != nil {
-			result.address, result.requeue = addressOf(former), inventory.Sooner(result.requeue, handoverInterval)
+			result.service, result.requeue = former, inventory.Sooner(result.requeue, handoverInterval)
 			return nil
 		}
 		if known := workload.Instance.Status.ServiceAddress; known != "" && service.Spec.ClusterIP == nil {
 			return w.restoreService(ctx, service, digest, known)
 		}
 	}
-	result.address = addressOf(&cached)
+	result.service = &cached
 	return w.Children.ApplyCached(ctx, service, digest, &cached)
 }
 
-// addressOf is nil for a headless Service.
-func addressOf(service *corev1.Service) *string {
-	if service.Spec.ClusterIP == corev1.ClusterIPNone {
-		return nil
+// addressesOf returns the address of a Service within the Kubernetes cluster, the last one for a headless one, and the IP addresses
+// that clients use: from outside of the cluster if the Service is exposed to them.
+func addressesOf(service *corev1.Service, last string) (address string, addresses []string, exposed bool) {
+	spec := service.Spec
+	if address = spec.ClusterIP; address == corev1.ClusterIPNone {
+		address = last
 	}
-	return &service.Spec.ClusterIP
+	for _, ingress := range service.Status.LoadBalancer.Ingress {
+		addresses = append(addresses, ingress.IP)
+	}
+	addresses = append(addresses, spec.ExternalIPs...)
+	exposed = spec.Type == corev1.ServiceTypeLoadBalancer || spec.Type == corev1.ServiceTypeNodePort || len(spec.ExternalIPs) > 0
+	if !exposed {
+		addresses = slices.Clone(spec.ClusterIPs)
+	}
+	addresses = slices.DeleteFunc(addresses, func(s string) bool { return net.ParseIP(s) == nil })
+	slices.Sort(addresses)
+	return address, slices.Compact(addresses), exposed
 }
 
 // handoverInterval is how soon it is looked again whether a Service that Bindy made can be taken over.

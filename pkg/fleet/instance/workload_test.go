@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -54,5 +55,45 @@ func TestRestoreService(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The addresses of a Service are those at which its clients reach it.
+func TestAddressesOf(t *testing.T) {
+	inside := corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.7", ClusterIPs: []string{"10.96.0.7", "fd00::7"}}
+	with := func(change func(*corev1.ServiceSpec)) corev1.ServiceSpec {
+		spec := *inside.DeepCopy()
+		change(&spec)
+		return spec
+	}
+	for name, test := range map[string]struct {
+		spec    corev1.ServiceSpec
+		ingress []corev1.LoadBalancerIngress
+		address string
+		clients []string
+		exposed bool
+	}{
+		"inside":   {spec: inside, address: "10.96.0.7", clients: []string{"10.96.0.7", "fd00::7"}},
+		"headless": {spec: with(func(s *corev1.ServiceSpec) { s.ClusterIP, s.ClusterIPs = "None", []string{"None"} }), address: "10.96.0.1"},
+		"load balancer": {
+			spec:    with(func(s *corev1.ServiceSpec) { s.Type = corev1.ServiceTypeLoadBalancer }),
+			ingress: []corev1.LoadBalancerIngress{{IP: "203.0.113.10"}, {IP: "2001:db8::10"}, {Hostname: "lb.example.net"}},
+			address: "10.96.0.7", clients: []string{"2001:db8::10", "203.0.113.10"}, exposed: true,
+		},
+		"load balancer without an address": {
+			spec: with(func(s *corev1.ServiceSpec) { s.Type = corev1.ServiceTypeLoadBalancer }), address: "10.96.0.7", exposed: true,
+		},
+		"node port": {spec: with(func(s *corev1.ServiceSpec) { s.Type = corev1.ServiceTypeNodePort }), address: "10.96.0.7", exposed: true},
+		"external IPs": {
+			spec:    with(func(s *corev1.ServiceSpec) { s.ExternalIPs = []string{"203.0.113.11"} }),
+			address: "10.96.0.7", clients: []string{"203.0.113.11"}, exposed: true,
+		},
+	} {
+		service := &corev1.Service{Spec: test.spec}
+		service.Status.LoadBalancer.Ingress = test.ingress
+		address, clients, exposed := addressesOf(service, "10.96.0.1")
+		if address != test.address || !slices.Equal(clients, test.clients) || exposed != test.exposed {
+			t.Errorf("%s: %s, %v, %t", name, address, clients, exposed)
+		}
 	}
 }

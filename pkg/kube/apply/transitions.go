@@ -24,6 +24,10 @@ const (
 	ServerBack     = "ServerBack"
 	DriftCorrected = "DriftCorrected"
 	KeyRotated     = "KeyRotated"
+	// NameServersChanged is the reason of the Event about a zone whose name servers have other addresses.
+	NameServersChanged = "NameServersChanged"
+	// ContestEnded is the reason of the Event about a zone that is Contested no more.
+	ContestEnded = "ContestEnded"
 )
 
 // reconcileAction is the action of these Events.
@@ -103,6 +107,13 @@ func compareSummaries(before, after Summary) (all []notice) {
 		all = append(all, notice{corev1.EventTypeNormal, FailureEnded, "no longer failed with " + before.FailureReason})
 	}
 	all = append(all, compareRefusals(before, after)...)
+	was, is := meta.FindStatusCondition(before.Conditions, status.Contested), meta.FindStatusCondition(after.Conditions, status.Contested)
+	switch {
+	case is != nil && was == nil:
+		all = append(all, notice{corev1.EventTypeWarning, status.Contested, is.Message})
+	case is == nil && was != nil:
+		all = append(all, notice{corev1.EventTypeNormal, ContestEnded, "nobody overwrites RRsets again and again any more"})
+	}
 	for _, c := range after.Conditions {
 		was := meta.FindStatusCondition(before.Conditions, c.Type)
 		wasTrue, isTrue := was != nil && was.Status == metav1.ConditionTrue, c.Status == metav1.ConditionTrue

@@ -17,10 +17,10 @@ import (
 func (p zonePass) declare(ctx context.Context, event *statuswriter.SyncCompleted) (ready bool, err error) {
 	zone := p.state.content
 	zone.SetPrune(p.zone.Annotations[v1beta1.PruneAnnotation] == "true")
-	addresses := membership.ServiceAddresses(p.instances, v1beta1.RolePrimary)
-	all := !zone.IsBuiltFor(p.zone, addresses)
+	servers := membership.NameServers(p.instances)
+	all := !zone.IsBuiltFor(p.zone, servers)
 	if all {
-		opts := source.Options{ServerAddresses: addresses, Owns: p.zones.Members.OwnsEndpoints(p.key())}
+		opts := source.Options{Servers: servers, Owns: p.zones.Members.OwnsEndpoints(p.key())}
 		if err := zone.Rebuild(p.zone, opts); err != nil {
 			event.Problem = problem(status.ReconcileFailed, "%v", err)
 			event.Failure = event.Problem
@@ -41,6 +41,7 @@ func (p zonePass) declare(ctx context.Context, event *statuswriter.SyncCompleted
 		changed, err = p.addFinalizers(ctx, changed)
 	}
 	zone.Update(changed)
+	event.NameServers = p.state.notePublished(zone.Desired(), all)
 	if !all {
 		for _, m := range changed {
 			event.Touched = append(event.Touched, m.Key)

@@ -138,6 +138,11 @@ func (p zonePass) addPrimary(q *primary, event *statuswriter.SyncCompleted) {
 	for key := range q.lacking.Keys() {
 		event.Unprogrammed[key] = unprogrammed(q, key, event.Paused)
 	}
+	for _, c := range q.known.Contests(p.now()) {
+		if event.Contested = append(event.Contested, contested(q, c)); !event.Paused && q.known.IsUnconfirmed(c.Key, p.now()) {
+			event.Unprogrammed[c.Key] = status.False(status.Contested, contested(q, c))
+		}
+	}
 	for _, c := range q.lacking.Conflicts {
 		event.Unprogrammed[c.Want.Key] = conflicting(q, c)
 	}

@@ -157,6 +157,8 @@ func (p zonePass) obstacle(primaries []*primary) status.Verdict {
 	switch {
 	case !p.hasHosts():
 		return problem(status.NoPrimaryInstances, "no instance serves this zone: %s", withoutInstances(p.zone))
+	case p.state.content.Desired().NameServers.Waiting != "":
+		return problem(status.AddressPending, "%s", p.state.content.Desired().NameServers.Waiting)
 	case len(primaries) == 0 && len(p.backendProviders()) > 0 && len(p.instances) == 0:
 		// It lives with providers that are no DNS servers.
 	case len(primaries) == 0:

@@ -226,8 +226,8 @@ func (s *primarySync) compareAll(ctx context.Context) {
 		before := *q.known
 		s.compare(q)
 		for _, key := range s.state.content.Drift(before, q.seen.Mirror, q.lacking) {
-			if _, stuck := s.state.last.unprogrammed[key]; !stuck {
-				q.drifted[key] = struct{}{}
+			if _, stuck := s.state.last.unprogrammed[key]; !stuck || q.known.WasOurs(key) {
+				s.noteOverwritten(q, key)
 			}
 		}
 	}
@@ -277,6 +277,23 @@ func (s *primarySync) compare(q *primary) {
 	}
 	s.state.content.Compare(q.known, q.seen.Mirror, bottom)
 	q.lacking = s.state.content.Changes(q.known, q.seen.SOA)
+	lacking := map[rrset.Key]bool{}
+	for key := range q.lacking.Keys() {
+		lacking[key] = true
+	}
+	s.state.content.NoteStanding(q.known, func(key rrset.Key) bool { return lacking[key] }, s.now())
+	q.sendable = q.known.Sendable(q.lacking, s.now())
+}
+
+// noteOverwritten takes note that somebody else has overwritten a declared RRset on a primary.
+func (s *primarySync) noteOverwritten(q *primary, key rrset.Key) {
+	q.drifted[key] = struct{}{}
+	want, declared := s.state.content.Desired().Get(key)
+	if !declared {
+		return
+	}
+	seen, _ := q.seen.Mirror.Get(key)
+	q.known.NoteOverwritten(want, seen, s.now())
 	q.sendable = q.known.Sendable(q.lacking, s.now())
 }
 
@@ -358,7 +375,7 @@ func (s *primarySync) noteOvertaking(q *primary, raced bool) {
 	}
 	for key := range q.sendable.Keys() {
 		if _, declared := s.state.content.Desired().Get(key); declared {
-			q.drifted[key] = struct{}{}
+			s.noteOverwritten(q, key)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
 )
 
 // isTerminal reports whether an error stays until somebody changes something: a key, a policy, the zone itself.
@@ -62,6 +64,17 @@ func unprogrammed(q *primary, key rrset.Key, paused bool) status.Verdict {
 	}
 	return problem(status.ReconcileFailed, "%s took the update without an error and does not serve %s %s as declared",
 		q.server.Pod, key.Name, rrset.TypeName(key.Type))
+}
+
+// contested says that somebody else overwrites an RRset again and again. Who that is, DNS does not tell.
+func contested(q *primary, c content.Contest) string {
+	const clock = "2006-01-02 15:04:05 UTC"
+	what := fmt.Sprintf("somebody else has overwritten %s on %s %d times since %s, the last time with %s (who is not known here: DNS does not tell; see the server's log)",
+		c.Key, q.server.Pod, c.Count, c.First.UTC().Format(clock), cmp.Or(strings.Join(c.Seen.Rdata[:min(len(c.Seen.Rdata), 3)], ", "), "no data"))
+	if c.Standing {
+		return what + "; at present it is as declared"
+	}
+	return what + "; it is corrected again after " + c.Next.UTC().Format(clock)
 }
 
 // conflicting says what somebody else put into the zone that an RRset cannot stand beside.

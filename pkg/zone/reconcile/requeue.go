@@ -39,6 +39,9 @@ func requeueAfter(result passResult, backoff workqueue.TypedRateLimiter[ctrl.Req
 		return after
 	}
 	for _, q := range result.primaries {
+		if look, ok := q.known.NextLook(result.event.At); ok && q.err == nil {
+			after = min(after, look)
+		}
 		if retry, ok := q.known.NextRetry(result.event.At); ok && (q.err == nil || isTerminal(q.err)) {
 			after = min(after, retry)
 		}

@@ -158,7 +158,9 @@ func (r *reconciler) isKnown(req ctrl.Request) bool {
 // instanceChanged passes what decides which zones an instance serves and where.
 func instanceChanged() builder.Predicates {
 	moved := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.(*v1beta1.Bind9Instance).Status.ServiceAddress != e.ObjectNew.(*v1beta1.Bind9Instance).Status.ServiceAddress
+		before, after := e.ObjectOld.(*v1beta1.Bind9Instance).Status, e.ObjectNew.(*v1beta1.Bind9Instance).Status
+		return before.ServiceAddress != after.ServiceAddress || before.ServiceExposed != after.ServiceExposed ||
+			!slices.Equal(before.ServiceAddresses, after.ServiceAddresses)
 	}}
 	return builder.WithPredicates(predicate.Or[client.Object](moved,
 		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))

@@ -47,6 +47,8 @@ type zoneState struct {
 	goneSince time.Time
 
 	last lastOutcome
+	// published is the desired zone as it was last when its name servers had addresses.
+	published *source.Zone
 	// arrivals are those that this process has recorded last, nil before: caches lag behind.
 	arrivals *v1beta1.ZoneArrivals
 	// served is true once a pass has put the zone on servers, or may have.
@@ -59,6 +61,20 @@ type lastOutcome struct {
 	problem      status.Verdict
 	unprogrammed map[rrset.Key]status.Verdict
 	desired      *source.Zone
+}
+
+// notePublished takes note of what a pass publishes. Of a zone that was built anew it returns how its name servers have changed without
+// its own specification.
+func (s *zoneState) notePublished(desired *source.Zone, anew bool) string {
+	was := s.published
+	if desired.NameServers.Waiting != "" {
+		return ""
+	}
+	s.published = desired
+	if !anew || was == nil || was.Ref.Generation != desired.Ref.Generation {
+		return ""
+	}
+	return desired.ChangedNameServers(was)
 }
 
 // goingSince returns when the zone's deletion from its servers began: now, when nothing is known of it. It may have waited long before.

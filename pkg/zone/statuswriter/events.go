@@ -60,6 +60,13 @@ func zoneSummary(s v1beta1.DNSZoneStatus) apply.Summary {
 	return apply.Summary{Conditions: s.Conditions, FailureReason: s.FailureReason, FailureMessage: s.FailureMessage}
 }
 
+// recordNameServers makes the Event of a pass that has published other addresses of the zone's name servers.
+func (a *eventRecorder) recordNameServers(e SyncCompleted) {
+	if e.NameServers != "" {
+		a.transitions.Emit(e.Zone, corev1.EventTypeNormal, apply.NameServersChanged, "the addresses of Services have changed: "+e.NameServers)
+	}
+}
+
 // recordDrift makes the Event of a pass that corrected what somebody else had changed. Two programs that write the same data would make
 // one with each pass: without the zone's version, those that follow count in the first.
 func (a *eventRecorder) recordDrift(e SyncCompleted) {

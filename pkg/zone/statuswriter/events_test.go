@@ -87,13 +87,15 @@ func TestZoneFailureEvent(t *testing.T) {
 	}
 	a.recordDrift(SyncCompleted{Zone: &v1beta1.DNSZone{}})
 	a.recordDrift(SyncCompleted{Zone: &v1beta1.DNSZone{}, Drift: 3})
-	if len(recorder.Events) != 3 {
-		t.Fatalf("%d Events, want 3", len(recorder.Events))
+	a.recordNameServers(SyncCompleted{Zone: &v1beta1.DNSZone{}})
+	a.recordNameServers(SyncCompleted{Zone: &v1beta1.DNSZone{}, NameServers: "ns1. A 192.0.2.2 instead of 192.0.2.1"})
+	if len(recorder.Events) != 4 {
+		t.Fatalf("%d Events, want 4", len(recorder.Events))
 	}
 	if got := <-recorder.Events; !strings.HasPrefix(got, "Warning Refused é") || len(got) > len("Warning Refused ")+1024 {
 		t.Errorf("the Event is %d bytes long: %.40s", len(got), got)
 	}
-	for _, want := range []string{"Normal FailureEnded ", "Warning DriftCorrected "} {
+	for _, want := range []string{"Normal FailureEnded ", "Warning DriftCorrected ", "Normal NameServersChanged "} {
 		if got := <-recorder.Events; !strings.HasPrefix(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -66,6 +66,10 @@ type SyncCompleted struct {
 	Pending int
 	// Drift counts the RRsets that this pass corrected after somebody else had changed them.
 	Drift int
+	// Contested says, for each RRset that somebody else overwrites again and again, on which server and with what.
+	Contested []string
+	// NameServers says how the published addresses of the zone's name servers follow those of Services; empty if they are unchanged.
+	NameServers string
 	// AlsoSelected are the objects that this zone selects and an older zone has; OlderZones names those zones, as far as
 	// they are in this zone's namespace.
 	AlsoSelected []source.ObjectKey

@@ -108,6 +108,7 @@ func (w *Writer) NeedLeaderElection() bool { return true }
 // OnSyncCompleted implements Listener. It costs what the pass touched.
 func (w *Writer) OnSyncCompleted(e SyncCompleted) {
 	w.recordDrift(e)
+	w.recordNameServers(e)
 	zone := client.ObjectKeyFromObject(e.Zone)
 	held := w.newlyHeld(zone, e)
 	all, waiting := w.storeOutcome(zone, e)

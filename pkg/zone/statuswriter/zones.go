@@ -97,6 +97,12 @@ func zoneFacts(e SyncCompleted) status.ZoneFacts {
 		Generation: e.Zone.Generation, Serial: e.Serial, Problem: e.Problem, Failure: e.Failure, Servers: len(e.Servers),
 		Paused: e.Paused, Pending: e.Pending, Foreign: e.Foreign, Remark: remarkOn(e), Arrivals: e.Arrivals, DNSSEC: e.DNSSEC, DNSSECKnown: e.DNSSECKnown,
 	}
+	if n := len(e.Contested); n > 0 {
+		f.Contested = strings.Join(e.Contested[:min(n, 3)], "; ")
+		if n > 3 {
+			f.Contested += fmt.Sprintf("; and %d more", n-3)
+		}
+	}
 	for _, s := range e.Servers {
 		if s.Current {
 			f.Current++
@@ -139,8 +145,15 @@ func countUnready(e SyncCompleted) int {
 }
 
 func remarkOn(e SyncCompleted) string {
-	remarks := slices.DeleteFunc([]string{alsoSelectedRemark(e), e.Remark}, func(r string) bool { return r == "" })
+	remarks := slices.DeleteFunc([]string{alsoSelectedRemark(e), nameServerRemark(e), e.Remark}, func(r string) bool { return r == "" })
 	return strings.Join(remarks, "; ")
+}
+
+func nameServerRemark(e SyncCompleted) string {
+	if e.Desired == nil {
+		return ""
+	}
+	return e.Desired.NameServers.Remark
 }
 
 // alsoSelectedRemark explains why a zone does not hold all that it selects.

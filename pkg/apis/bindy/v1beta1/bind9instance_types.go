@@ -186,6 +186,17 @@ type Bind9InstanceStatus struct {
 	//
 	// +optional
 	ServiceAddress string `json:"serviceAddress,omitempty"`
+	// ServiceAddresses are the IP addresses at which clients reach the Service: those of its load balancer and its external IPs, or
+	// its cluster IPs if it is open to the Kubernetes cluster only.
+	//
+	// +optional
+	// +listType=atomic
+	ServiceAddresses []string `json:"serviceAddresses,omitempty"`
+	// ServiceExposed is true if the Service is open to clients outside of the Kubernetes cluster: it has external IPs, or the type
+	// LoadBalancer or NodePort.
+	//
+	// +optional
+	ServiceExposed bool `json:"serviceExposed,omitempty"`
 	// ClusterRef is the cluster that spec.clusterRef resolves to.
 	//
 	// +optional

@@ -230,7 +230,7 @@ type NameServer struct {
 // DNSZoneStatus is what the controller observed about a zone.
 type DNSZoneStatus struct {
 	// Conditions of the zone. Ready: every instance is configured with it; the reason is ReconcileSucceeded,
-	// PartialReconciliation, DuplicateZone, ReconcileDegraded or PrimaryFailed. Progressing: a change is being applied.
+	// PartialReconciliation, DuplicateZone, ReconcileDegraded, PrimaryFailed or AddressPending. Progressing: a change is being applied.
 	// Degraded: the zone is served, but not as declared.
 	//
 	// +optional

@@ -628,6 +628,11 @@ func (in *Bind9InstanceStatus) DeepCopyInto(out *Bind9InstanceStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.ServiceAddresses != nil {
+		in, out := &in.ServiceAddresses, &out.ServiceAddresses
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.ClusterRef != nil {
 		in, out := &in.ClusterRef, &out.ClusterRef
 		*out = new(ClusterReference)

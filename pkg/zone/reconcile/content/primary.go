@@ -37,6 +37,8 @@ type Primary struct {
 	// apex, is theirs.
 	shared  bool
 	refused map[rrset.Key]refusal
+	// overwritten are the RRsets that somebody else has overwritten lately.
+	overwritten map[rrset.Key]*overwrite
 	// written is true while the primary was sent something that was not read back.
 	written bool
 	// latest is the latest serial that the primary was seen with or sent, while hasLatest is true.

@@ -94,16 +94,16 @@ func (p *Primary) NextRetry(now time.Time) (after time.Duration, ok bool) {
 	return after, ok
 }
 
-// isHeldBack reports whether an RRset was refused as it is, a short while ago. The last quarter of a pause does not count,
+// isHeldBack reports whether an RRset was refused as it is, a short while ago, or is contested and not due yet. The last quarter of a pause does not count,
 // so that a pass tries what is due soon together with what is due.
 func (p *Primary) isHeldBack(key rrset.Key, wanted rrset.RRset, now time.Time) bool {
 	r, ok := p.refused[key]
-	return ok && now.Sub(r.at) < r.pause*3/4 && r.wanted.Equal(wanted)
+	return p.isPaused(key, wanted, now) || ok && now.Sub(r.at) < r.pause*3/4 && r.wanted.Equal(wanted)
 }
 
-// Sendable returns the changes without those that were refused as they are a short while ago.
+// Sendable returns the changes without those that were refused as they are a short while ago, or that are contested and not due yet.
 func (p *Primary) Sendable(changes plan.Changes, now time.Time) plan.Changes {
-	if len(p.refused) == 0 {
+	if len(p.refused)+len(p.overwritten) == 0 {
 		return changes
 	}
 	out := plan.Changes{Conflicts: changes.Conflicts, SOA: changes.SOA}

@@ -5,7 +5,6 @@ package content
 import (
 	"iter"
 	"maps"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -29,7 +28,7 @@ import (
 type Zone struct {
 	// What the builder was made for.
 	generation int64
-	addresses  []netip.Addr
+	servers    []source.Server
 
 	builder *source.Builder
 	owns    func(endpoint metav1.Object, dnsName string) bool
@@ -67,8 +66,8 @@ func (z *Zone) SetPrune(prune bool) { z.prune = prune }
 
 // IsBuiltFor reports whether the desired state is one for the zone as it is. Otherwise it has to be built anew, from all
 // objects.
-func (z *Zone) IsBuiltFor(zone *v1beta1.DNSZone, addresses []netip.Addr) bool {
-	return z.builder != nil && z.generation == zone.Generation && slices.Equal(z.addresses, addresses)
+func (z *Zone) IsBuiltFor(zone *v1beta1.DNSZone, servers []source.Server) bool {
+	return z.builder != nil && z.generation == zone.Generation && slices.EqualFunc(z.servers, servers, source.Server.Equal)
 }
 
 // Rebuild begins the desired state anew. What the servers hold and what was published is still known.
@@ -78,7 +77,7 @@ func (z *Zone) Rebuild(zone *v1beta1.DNSZone, opts source.Options) error {
 		z.builder = nil
 		return err
 	}
-	z.builder, z.owns, z.generation, z.addresses = builder, opts.Owns, zone.Generation, opts.ServerAddresses
+	z.builder, z.owns, z.generation, z.servers = builder, opts.Owns, zone.Generation, opts.Servers
 	z.leaving, z.alsoSelected = map[source.ObjectKey]source.Object{}, map[source.ObjectKey]source.Object{}
 	return nil
 }

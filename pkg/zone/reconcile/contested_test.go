@@ -1,0 +1,113 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	bind "github.com/lockstep-dns/lockstep/test/named"
+)
+
+// overwrite replaces the addresses at a name by those of another writer.
+func (r *rig) overwrite(name, address string) {
+	r.t.Helper()
+	m := new(dns.Msg)
+	m.SetUpdate(rigZone)
+	rr := &dns.A{Hdr: dns.RR_Header{Name: name + "." + rigZone, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60}}
+	m.RemoveRRset([]dns.RR{rr})
+	added, err := dns.NewRR(rr.Hdr.Name + " 60 A " + address)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	m.Insert([]dns.RR{added})
+	r.update(0, m)
+}
+
+// What somebody else overwrites again and again is corrected less and less often, and said to be contested. That delays no other name, and
+// ends when what is declared is what is there.
+func TestContested(t *testing.T) {
+	for name, newServer := range map[string]func(testing.TB) *rig{
+		"shared": func(t testing.TB) *rig { r, _ := newSharedRig(t, ""); return r },
+		"ours":   func(t testing.TB) *rig { return newRig(t, 1, bind.Zone{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newServer(t)
+			r.zones.Set(r.a("www", 1, "192.0.2.1"))
+			r.zones.Set(r.a("mail", 1, "192.0.2.2"))
+			r.pass()
+			for range 3 {
+				r.overwrite("www", "198.51.100.1")
+				p := r.mustSync()
+				if r.holds("www", "192.0.2.1"); p.event.Drift != 1 || len(p.event.Contested) > 0 {
+					t.Errorf("drift %d, contested %q", p.event.Drift, p.event.Contested)
+				}
+				backoff := workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]()
+				if after := requeueAfter(p, backoff, ctrl.Request{}); after > 2*time.Second {
+					t.Errorf("the server is looked at again after %s", after)
+				}
+			}
+			r.overwrite("www", "198.51.100.2")
+			r.overwrite("mail", "198.51.100.3")
+			key := rrset.Key{Name: "www." + rigZone, Type: dns.TypeA}
+			for range 2 {
+				p := r.pass()
+				why := p.event.Unprogrammed[key]
+				if len(p.event.Unprogrammed) != 1 || why.Reason != status.Contested || len(p.event.Contested) != 1 || p.event.Contested[0] != why.Message {
+					t.Errorf("contested %q, unprogrammed %v", p.event.Contested, p.event.Unprogrammed)
+				}
+				for _, words := range []string{"overwritten www.example.test. A on ", " 4 times since ", "the last time with 198.51.100.2 (who is not known", "corrected again after"} {
+					if !strings.Contains(why.Message, words) {
+						t.Errorf("%q lacks %q", why.Message, words)
+					}
+				}
+				r.holds("www", "198.51.100.2")
+				r.holds("mail", "192.0.2.2")
+			}
+			r.zones.Set(r.a("www", 2, "198.51.100.2"))
+			// The address of the second generation is the other writer's.
+			if p := r.pass(); len(p.event.Unprogrammed)+len(p.event.Contested) > 0 {
+				t.Errorf("contested %q, unprogrammed %v", p.event.Contested, p.event.Unprogrammed)
+			}
+		})
+	}
+}
+
+// A writer that overwrites each correction at once has few of them to overwrite.
+func TestWriterThatNeverGivesUp(t *testing.T) {
+	r, outside := newSharedRig(t, "")
+	r.zones.Set(r.a("www", 1, "192.0.2.1"))
+	r.mustSync()
+	key := rrset.Key{Name: "www." + rigZone, Type: dns.TypeA}
+	ctx, stop := context.WithCancel(t.Context())
+	overwritten, ended := make(chan struct{}, 1000), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			if set, _ := r.look(outside).Get(key); slices.Equal(set.Rdata, []string{"192.0.2.1"}) {
+				r.overwrite("www", "198.51.100.1")
+				overwritten <- struct{}{}
+			}
+		}
+	}()
+	defer func() { stop(); <-ended }()
+	for began := time.Now(); ; {
+		p := r.pass()
+		if len(p.event.Contested) > 0 && p.event.Unprogrammed[key].Reason == status.Contested {
+			break
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatal("it is not found out")
+		}
+	}
+	if n := len(overwritten); n < 4 || n > 5 {
+		t.Errorf("%d corrections were overwritten before they were paused", n)
+	}
+}
