@@ -1,6 +1,7 @@
 package syncstatus
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -326,7 +327,7 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 func (j *Evaluation) stateByData(e serverAnswer, differing, missing int, pending bool) (sync.ServerState, string) {
 	switch {
 	case differing == 0:
-		return sync.StateInSync, ""
+		return sync.StateInSync, e.saysAhead()
 	case e.lag > 0:
 		return sync.StateStale, fmt.Sprintf("serial %d is %d behind %s", *e.row.Serial, e.lag, e.reference)
 	case pending:
@@ -334,11 +335,20 @@ func (j *Evaluation) stateByData(e serverAnswer, differing, missing int, pending
 	case e.unsigned:
 		return unsignedState(differing, missing, e.cached)
 	case e.lag < 0:
-		return sync.StateDivergent, fmt.Sprintf("serial %d is ahead of the primaries' %d: no transfer will repair it", *e.row.Serial, *e.reference.newest)
+		return sync.StateDivergent, cmp.Or(e.saysAhead(), fmt.Sprintf("serial %d is ahead of the primaries' %d: no transfer will repair it", *e.row.Serial, *e.reference.newest))
 	case differing == missing:
 		return sync.StateMissing, fmt.Sprintf("serial %d is the newest, but the data is missing", *e.row.Serial)
 	}
 	return sync.StateDivergent, fmt.Sprintf("serial %d is the newest, but the data is not what is declared", *e.row.Serial)
+}
+
+// saysAhead says that a secondary that others run is ahead of the zone's primaries; empty if it is not. A secondary of ours is ordered to
+// transfer the zone, and the serial of shared primaries is not the zone's to set.
+func (e *serverAnswer) saysAhead() string {
+	if e.lag >= 0 || e.row.Provider == "" || e.shared != "" || e.row.Role != string(observe.Secondary) || !e.reference.fromPrimary {
+		return ""
+	}
+	return status.AheadOfPrimaries(uint32(*e.row.Serial), *e.reference.newest) //nolint:gosec // it was a uint32
 }
 
 // String is the serial in words.

@@ -32,6 +32,11 @@ func zone(name, spec string) string {
 	return "{kind: DNSZone, metadata: {name: " + name + ", namespace: dns}, spec: {soaRecord: {primaryNs: ns1.example.com., adminEmail: a@example.com}, " + spec + "}}"
 }
 
+// atSerial is a zone whose lowest serial is declared, and that is at one.
+func atSerial(least, at int64) string {
+	return fmt.Sprintf("{kind: DNSZone, metadata: {name: z, namespace: dns}, spec: {zoneName: other.test, soaRecord: {primaryNs: ns1.example.com., adminEmail: a@example.com, serial: %d}}, status: {serial: %d}}", least, at)
+}
+
 func endpoint(spec string) string {
 	return "{apiVersion: externaldns.k8s.io/v1alpha1, kind: DNSEndpoint, metadata: {name: e, namespace: dns}, spec: {endpoints: [" + spec + "]}}"
 }
@@ -96,11 +101,17 @@ func TestReview(t *testing.T) {
 			old:    www,
 		},
 
-		"zone":                      {object: zone("z", `zoneName: other.test, clusterRef: c`)},
-		"zone, same name elsewhere": {object: zone("z", `zoneName: example.com, clusterRef: d`)},
-		"zone, made anew":           {object: zone("example-com", `zoneName: example.com, clusterRef: c`)},
-		"zone, duplicate":           {object: zone("z", `zoneName: EXAMPLE.com, clusterRef: c`), want: []string{"spec.zoneName", "dns/example-com", "bind9InstancesFrom"}},
-		"zone, bad name":            {object: zone("z", `zoneName: "bad..name"`), want: []string{"spec.zoneName"}},
+		"zone":                       {object: zone("z", `zoneName: other.test, clusterRef: c`)},
+		"zone, same name elsewhere":  {object: zone("z", `zoneName: example.com, clusterRef: d`)},
+		"zone, made anew":            {object: zone("example-com", `zoneName: example.com, clusterRef: c`)},
+		"zone, duplicate":            {object: zone("z", `zoneName: EXAMPLE.com, clusterRef: c`), want: []string{"spec.zoneName", "dns/example-com", "bind9InstancesFrom"}},
+		"zone, bad name":             {object: zone("z", `zoneName: "bad..name"`), want: []string{"spec.zoneName"}},
+		"zone, serial":               {object: atSerial(2026112601, 7), old: atSerial(0, 7)},
+		"zone, serial too far":       {object: atSerial(4294967295, 2026112601), old: atSerial(2026112601, 2026112601), want: []string{"spec.soaRecord.serial", "2026112601", "4173596248 first"}},
+		"zone, serial by the limit":  {object: atSerial(4173596248, 2026112601), old: atSerial(2026112601, 2026112601)},
+		"zone, lower serial":         {object: atSerial(1, 2026112601), old: atSerial(2026112601, 2026112601)},
+		"zone, serial long reached":  {object: strings.Replace(atSerial(4294967295, 5), "zoneName", "ttl: 60, zoneName", 1), old: atSerial(4294967295, 5)},
+		"zone, serial of a new zone": {object: atSerial(4294967295, 0)},
 		"zone, bad operator": {
 			object: zone("z", `zoneName: other.test, recordsFrom: [{selector: {}}, {selector: {matchExpressions: [{key: a, operator: Like, values: [b]}]}}]`),
 			want:   []string{"spec.recordsFrom[1].selector.matchExpressions[0]", "Like", "In and NotIn"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
 // zoneReviewer judges zones: their selectors, their own data, whether they may be served (permission.go), what
@@ -30,6 +31,9 @@ func (r zoneReviewer) review(ctx context.Context, zone, old *v1beta1.DNSZone) (R
 	if err != nil {
 		return Result{Problems: problemsOfError("spec", err)}, nil
 	}
+	if problem := checkSerial(zone, old); problem != nil {
+		return Result{Problems: field.ErrorList{problem}}, nil
+	}
 	v, err := r.reviewPermission(ctx, zone, old)
 	if err != nil {
 		return Result{}, err
@@ -45,6 +49,21 @@ func (r zoneReviewer) review(ctx context.Context, zone, old *v1beta1.DNSZone) (R
 		v.Warnings = append(v.Warnings, built.NameServers.Remark)
 	}
 	return v, err
+}
+
+// checkSerial refuses to raise the serial of a zone that is served by more than secondaries understand: to them the new one is lower
+// (RFC 1982 section 3.2). One that is lower than the zone's is met already.
+func checkSerial(zone, old *v1beta1.DNSZone) *field.Error {
+	if old == nil || old.Status.Serial == nil || zone.Spec.SOARecord.Serial == old.Spec.SOARecord.Serial {
+		return nil
+	}
+	wanted, has := zone.Spec.SOARecord.Serial, *old.Status.Serial
+	if wanted-has <= rrset.MaxSerialStep {
+		return nil
+	}
+	return field.Invalid(field.NewPath("spec", "soaRecord", "serial"), wanted, fmt.Sprintf(
+		"the zone's serial is %d, and secondaries take a serial for higher only if it is by at most %d (RFC 1982): set %d first, and %d once all secondaries have that",
+		has, rrset.MaxSerialStep, has+rrset.MaxSerialStep, wanted))
 }
 
 // checkSelectors checks every label selector of the zone.

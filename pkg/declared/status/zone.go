@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
 // MaxZoneRecords bounds status.records of a zone: an object in etcd must stay below 1.5 MiB, the size of some 10,000
@@ -212,4 +213,11 @@ func (v *ZoneVerdicts) markOverdue(why string) {
 	if !v.Degraded.Holds() || v.Degraded.Reason == ReconcileDegraded {
 		v.Degraded = True(ProgressDeadlineExceeded, why)
 	}
+}
+
+// AheadOfPrimaries says that a secondary has a later serial than its primaries, and what makes it transfer the zone again: serials
+// only rise (RFC 1982 section 3.2).
+func AheadOfPrimaries(serial, primaries uint32) string {
+	return fmt.Sprintf("serial %d is ahead of the primaries' %d: no transfer will repair it until theirs is higher; set spec.soaRecord.serial of the DNSZone to %d",
+		serial, primaries, rrset.AddSerial(serial, 1))
 }

@@ -1,5 +1,8 @@
 package rrset
 
+// MaxSerialStep is by how much a serial can be raised at once (RFC 1982 section 3.1).
+const MaxSerialStep = 1<<31 - 1
+
 // SerialLess reports whether serial a comes before b in serial number arithmetic (RFC 1982 section 3.2). Two serials that are exactly
 // 2^31 apart have no order: neither is less.
 func SerialLess(a, b uint32) bool {

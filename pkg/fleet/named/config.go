@@ -103,11 +103,15 @@ func (c Config) keyRoles() []KeyRole {
 	return []KeyRole{KeyTransfer}
 }
 
+// TransferACL is the address match list of allowTransfer. Clauses of zones that let others transfer name it, too: named takes a zone's own
+// list in place of the one among its options.
+const TransferACL = "lockstep-allow-transfer"
+
 func (c Config) renderACLs() (string, error) {
 	var b strings.Builder
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(c.ACLs)) {
-		if !identifier.MatchString(name) || isBuiltinACL(name) {
+		if !identifier.MatchString(name) || isBuiltinACL(name) || name == TransferACL {
 			problems = append(problems, fmt.Errorf("acls: %q is not a name for an ACL", name))
 			continue
 		}
@@ -115,5 +119,7 @@ func (c Config) renderACLs() (string, error) {
 		problems = append(problems, err)
 		fmt.Fprintf(&b, "acl %q { %s };\n", name, list)
 	}
+	transfer, _ := c.matchList("allowTransfer", c.Options.AllowTransfer) // Its error is that of the options.
+	fmt.Fprintf(&b, "acl %q { %s};\n", TransferACL, transfer)
 	return b.String(), errors.Join(problems...)
 }

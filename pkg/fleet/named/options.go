@@ -168,10 +168,19 @@ func MergeOptions(base, over *v1beta1.Bind9Config) v1beta1.Bind9Config {
 	merged.Forwarders = firstList(over.Forwarders, merged.Forwarders)
 	merged.ListenOn = firstList(over.ListenOn, merged.ListenOn)
 	merged.ListenOnV6 = firstList(over.ListenOnV6, merged.ListenOnV6)
-	merged.DNSSEC = firstNonNil(over.DNSSEC, merged.DNSSEC)
+	merged.DNSSEC = mergeDNSSEC(merged.DNSSEC, over.DNSSEC)
 	merged.BindcarConfig = overlay(merged.BindcarConfig, over.BindcarConfig)
 	merged.RNDCSecretRef = firstNonNil(over.RNDCSecretRef, merged.RNDCSecretRef)
 	merged.RateLimit = firstNonNil(over.RateLimit, merged.RateLimit)
+	return merged
+}
+
+// mergeDNSSEC merges field by field. signing and its older form enabled are one field: what over has of them wins.
+func mergeDNSSEC(base, over *v1beta1.DNSSECConfig) *v1beta1.DNSSECConfig {
+	merged := overlay(base, over)
+	if base != nil && over != nil && over.Enabled != nil {
+		merged.Signing = over.Signing
+	}
 	return merged
 }
 

@@ -152,7 +152,7 @@ func (s *primarySync) isAtRest() bool {
 		if !q.isOnLine() {
 			continue
 		}
-		if soa != (rrset.SOA{}) && soa != q.known.SOA {
+		if soa != (rrset.SOA{}) && soa != q.known.SOA || s.isBelowDeclared(q.known.SOA.Serial) {
 			return false
 		}
 		soa = q.known.SOA

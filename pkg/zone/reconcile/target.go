@@ -90,6 +90,9 @@ func (s *primarySync) chooseSOA() rrset.SOA {
 // that serial would not notice that there is other content.
 func (s *primarySync) newSerial(last uint32) uint32 {
 	serial := rrset.NextSerial(last, uint32(s.now().Unix())) //nolint:gosec // RFC 1982 serials wrap, and so may this
+	if s.isBelowDeclared(last) {
+		serial = s.state.content.Desired().SOA.Serial
+	}
 	for _, q := range s.line {
 		if latest, may := q.known.HasBeenAt(serial); may {
 			serial = rrset.AddSerial(latest, 1)
@@ -103,8 +106,18 @@ func (s *primarySync) newSerial(last uint32) uint32 {
 	return serial
 }
 
-// needsNewSerial reports whether a primary cannot be brought to the wanted content on the reference's serial.
+// isBelowDeclared reports whether a serial comes before the lowest one that the zone may have.
+func (s *primarySync) isBelowDeclared(serial uint32) bool {
+	least := s.state.content.Desired().SOA.Serial
+	return least != 0 && rrset.SerialLess(serial, least)
+}
+
+// needsNewSerial reports whether a primary cannot be brought to the wanted content on the reference's serial, or the zone may not
+// have that.
 func (s *primarySync) needsNewSerial() bool {
+	if s.isBelowDeclared(s.target.reference.SOA.Serial) {
+		return true
+	}
 	if s.target.of == nil {
 		return s.target.needsSerial || s.state.content.DiffersFrom(s.target.reference)
 	}

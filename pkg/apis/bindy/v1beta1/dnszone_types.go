@@ -150,7 +150,8 @@ type SOARecord struct {
 	AdminEmail string `json:"adminEmail"`
 
 	// Serial is the lowest serial that the zone may have, 0 to 4294967295. Serials are assigned automatically from it
-	// upwards (RFC 1982). If it is 0 or absent, there is no lower limit.
+	// upwards (RFC 1982). A zone with a lower one gets this one at once, which makes secondaries transfer that were ahead of
+	// it. If it is 0 or absent, there is no lower limit.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0

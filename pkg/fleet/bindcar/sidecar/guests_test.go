@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,49 @@ func TestGuestKeys(t *testing.T) {
 			t.Errorf("also-notify %q is accepted", bad)
 		}
 	}
+}
+
+// Whom the options let transfer may transfer a zone that a guest may transfer, too. A zone of an older sidecar becomes one.
+func TestGuestBesideAllowTransfer(t *testing.T) {
+	s := startBeside(t, namedtest.StartPod(t, v1beta1.RolePrimary, [2]*wire.Key{}, func(c *named.Config) {
+		c.ACLs = map[string]v1beta1.AddressMatchList{"office": {"127.0.0.0/8"}}
+		c.Options.AllowTransfer = v1beta1.AddressMatchList{"!127.0.0.2", "office"}
+	}))
+	ctx := testContext(t)
+	const zone = "open.example"
+	if err := s.client.CreateZone(ctx, s.addr, primaryZone(zone, s.UpdateKey.Name)); err != nil {
+		t.Fatal(err)
+	}
+	transfers := func(when string, want bool) {
+		t.Helper()
+		if _, err := wire.Transfer(ctx, s.DNS(), zone+".", nil, nil); (err == nil) != want {
+			t.Errorf("transfer by address %s: %v, want %v", when, err, want)
+		}
+	}
+	transfers("at first", true)
+	guest := guestOf(t, "isp", "team")
+	if err := s.client.PatchZone(ctx, s.addr, zone, bindcar.PatchZone{AllowTransfer: &[]string{"key " + guest.Name}}); err != nil {
+		t.Fatal(err)
+	}
+	transfers("beside a guest", true)
+
+	old, err := s.server.zones.LoadDescription(zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.KeepsOptions = false
+	clause := strings.ReplaceAll(old.Clause(s.server.zones.Files(old.Name).Content()), strconv.Quote(named.TransferACL)+"; ", "")
+	if _, err := s.server.control.Command(ctx, "modzone "+zone+" "+clause); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.server.zones.SaveDescription(old); err != nil {
+		t.Fatal(err)
+	}
+	transfers("as an older sidecar has it", false)
+	if err := s.server.reconcile(ctx); err != nil {
+		t.Fatal(err)
+	}
+	transfers("brought up to date", true)
 }
 
 // A key that begins to change is found to be loaded whatever it is named, also when its successor is a name below it.

@@ -37,6 +37,8 @@ type Description struct {
 	// NoticeAddress is the sidecar's listener, which the zone's clause notifies of new serials beside AlsoNotify. Zones that
 	// an older sidecar added have none until they are reconciled.
 	NoticeAddress string `json:"noticeAddress,omitempty"`
+	// KeepsOptions is true if the zone's clause has the server's allowTransfer beside AllowTransfer, as that of an older sidecar has not.
+	KeepsOptions bool `json:"keepsOptions,omitempty"`
 	// TransferSource is the address from which a secondary transfers, perhaps with " port N"; empty leaves it to the system.
 	TransferSource string `json:"transferSource,omitempty"`
 	// PrimariesTwice has a secondary's clause list each primary twice, which changes nothing but that it is another list.
@@ -135,7 +137,7 @@ func (d Description) Clause(file string) string {
 	}
 	if len(d.AllowTransfer) > 0 {
 		list, _ := named.MatchList("", d.AllowTransfer, acceptAnyACL)
-		fmt.Fprintf(&b, "allow-transfer { %q; %s}; ", named.KeyACL(named.KeyTransfer), list)
+		fmt.Fprintf(&b, "allow-transfer { %q; %s%q; }; ", named.KeyACL(named.KeyTransfer), list, named.TransferACL)
 	}
 	if d.DNSSECPolicy != "" {
 		inline := map[bool]string{true: "yes", false: "no"}[ptr.Deref(d.InlineSigning, false)]

@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
@@ -51,7 +52,7 @@ func (h Host) Follow(ctx context.Context, seen observe.Observation, serial uint3
 	if !seen.Authoritative {
 		return fmt.Errorf("%s; make it a secondary of the zone there", seen.Message())
 	}
-	return &transferError{have: seen.Serial, want: serial, since: since}
+	return &transferError{have: seen.Serial, want: serial, since: since, follows: h.Line()}
 }
 
 // Repair implements host.Secondary.
@@ -63,9 +64,14 @@ func (h Host) Repair(context.Context, observe.Observation, uint32, *host.Followe
 type transferError struct {
 	have, want uint32
 	since      time.Time
+	// follows is the line of primaries with serials of their own that it follows; empty if it follows those of the zone.
+	follows string
 }
 
 func (e *transferError) Error() string {
+	if e.follows == "" && rrset.SerialLess(e.want, e.have) {
+		return fmt.Sprintf("%s: %s", status.ZoneTransferFailed, status.AheadOfPrimaries(e.have, e.want))
+	}
 	return fmt.Sprintf("%s: the secondary stays at serial %d instead of %d since %s; its log says why (do its primaries notify it, may it transfer from them?)",
 		status.ZoneTransferFailed, e.have, e.want, e.since.UTC().Format(time.RFC3339))
 }
