@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 )
 
 // Objects are the stored objects that a new one is compared with. What the methods give belongs to a cache: it must not be
@@ -34,7 +38,7 @@ type Objects interface {
 	fleet(ctx context.Context) (*membership.Fleet, error)
 	// liveFleet is fleet with the clusters and grants as they are stored at this moment; nil without an answer.
 	liveFleet(ctx context.Context) *membership.Fleet
-	// recordsUnder are the records of a kind and namespace that have the key (keys.go). Some may turn out to have another
+	// recordsUnder are the records of a kind and namespace that have the key (index_keys.go). Some may turn out to have another
 	// name or zone.
 	recordsUnder(ctx context.Context, kind v1beta1.RecordKind, namespace, key string) ([]v1beta1.Record, error)
 	// endpointsUnder are the DNSEndpoints of all namespaces with an endpoint that has the key.
@@ -52,7 +56,7 @@ type CachedObjects struct {
 	home    string
 	members *membership.Cache
 	reader  client.Reader
-	// records of each kind, and endpoints, are found by their keys (keys.go).
+	// records of each kind, and endpoints, are found by their keys (index_keys.go).
 	records   map[string]toolscache.Indexer
 	endpoints toolscache.Indexer
 	// grants are found by the namespaces that they have limits for.
@@ -184,7 +188,7 @@ func (o *CachedObjects) fleet(ctx context.Context) (*membership.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readFleet(ctx, o.reader, o.home, instances, client.UnsafeDisableDeepCopy)
+	return inventory.ReadFleet(ctx, o.reader, o.home, instances, client.UnsafeDisableDeepCopy)
 }
 
 func (o *CachedObjects) liveFleet(ctx context.Context) (f *membership.Fleet) {
@@ -193,7 +197,7 @@ func (o *CachedObjects) liveFleet(ctx context.Context) (f *membership.Fleet) {
 		if err != nil {
 			return err
 		}
-		f, err = readFleet(ctx, o.liveClient, o.home, instances, client.Limit(pageLimit))
+		f, err = inventory.ReadFleet(ctx, o.liveClient, o.home, instances, client.Limit(pageLimit))
 		return err
 	})
 	return f
@@ -263,4 +267,58 @@ func StripForCache(obj any) (any, error) {
 		o.Status = v1alpha1.DNSEndpointStatus{}
 	}
 	return obj, nil
+}
+
+// watchedKinds are the kinds that are looked up by their name alone.
+func watchedKinds() []client.Object {
+	return []client.Object{&v1beta1.Bind9Instance{}, &v1beta1.Bind9Cluster{}, &v1beta1.Bind9GlobalCluster{}, &v1beta1.ClusterBind9Provider{}, &v1beta1.ZoneGrant{}, &v1beta1.DNSProvider{}, namespaceMetadata("")}
+}
+
+// namespaceMetadata is a namespace of which only the metadata is of interest.
+func namespaceMetadata(name string) *metav1.PartialObjectMetadata {
+	ns := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	ns.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	return ns
+}
+
+func startInformers(ctx context.Context, c cache.Cache) error {
+	for _, o := range watchedKinds() {
+		if _, err := c.GetInformer(ctx, o); err != nil {
+			return fmt.Errorf("watching %T: %w", o, err)
+		}
+	}
+	return nil
+}
+
+func (o *CachedObjects) hasCluster(ctx context.Context, namespace, name string) (bool, error) {
+	return clusterExists(ctx, o.reader, namespace, name)
+}
+
+// clusterExists looks for a cluster in a namespace or, without one, among those of all namespaces.
+func clusterExists(ctx context.Context, reader client.Reader, namespace, name string) (bool, error) {
+	kinds := []client.Object{&v1beta1.Bind9GlobalCluster{}, &v1beta1.ClusterBind9Provider{}}
+	if namespace != "" {
+		kinds = []client.Object{&v1beta1.Bind9Cluster{}}
+	}
+	for _, kind := range kinds {
+		err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, kind)
+		switch {
+		case err == nil && kind.GetDeletionTimestamp() == nil:
+			return true, nil
+		case client.IgnoreNotFound(err) != nil:
+			return false, fmt.Errorf("looking for %T %s: %w", kind, name, err)
+		}
+	}
+	return false, nil
+}
+
+func (o *CachedObjects) terminating(ctx context.Context, name string) (bool, error) {
+	if name == "" {
+		return false, nil
+	}
+	ns := namespaceMetadata("")
+	if err := o.reader.Get(ctx, client.ObjectKey{Name: name}, ns); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	return ns.DeletionTimestamp != nil, nil
 }

@@ -7,7 +7,7 @@
 //
 // MarkingHandler (marking.go) marks records and DNSEndpoints as well, in the same call.
 //
-// Handler leaves each kind to its reviewer: records (record.go, all ten kinds), zones (zone.go, selection.go,
-// references.go), DNSEndpoints (endpoint.go), deletions of what others depend on (deletion.go). A further kind is one more
-// reviewer. Batch reviews objects that no cluster stores yet.
+// Handler leaves each kind to its reviewer: records (record.go, all ten kinds), zones (zone.go, zone_checks.go),
+// instances and DNSProviders (servers.go), DNSEndpoints (endpoint.go), deletions of what others depend on (deletion.go). A
+// further kind is one more reviewer. Batch reviews objects that no cluster stores yet.
 package review

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// zoneReviewer judges zones: their selectors, their own data, whether they may be served (permission.go), what
-// their selectors match (selection.go), and whether the servers are there that they name (reference.go).
+// zoneReviewer judges zones: their selectors, their own data, whether they may be served and what their selectors match
+// (zone_checks.go), and whether the servers are there that they name (servers.go).
 type zoneReviewer struct {
 	objects Objects
 }

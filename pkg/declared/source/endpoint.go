@@ -110,7 +110,7 @@ func endpointValues(rrtype uint16, targets []string) recordValues {
 		errs = append(errs, errors.New("targets: there is no target"))
 	}
 	d.err = errors.Join(errs...)
-	return d.checkLimits("targets", "").checkSingle("targets")
+	return d.checkLimits("targets").checkSingle("targets")
 }
 
 // endpointValue reads one target in external-dns' notation, which is the presentation format of the type but for text.

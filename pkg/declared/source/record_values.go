@@ -80,9 +80,9 @@ func RecordType(record v1beta1.Record) uint16 {
 func valuesOfRecord(record v1beta1.Record, origin string) recordValues {
 	switch r := record.(type) {
 	case *v1beta1.ARecord:
-		return addressValues(dns.TypeA, "spec.ipv4Address", r.Spec.IPv4Address, r.Spec.IPv4Addresses)
+		return addressValues(dns.TypeA, "spec.ipv4Address", r.Spec.IPv4Address, "spec.ipv4Addresses", r.Spec.IPv4Addresses)
 	case *v1beta1.AAAARecord:
-		return addressValues(dns.TypeAAAA, "spec.ipv6Address", r.Spec.IPv6Address, r.Spec.IPv6Addresses)
+		return addressValues(dns.TypeAAAA, "spec.ipv6Address", r.Spec.IPv6Address, "spec.ipv6Addresses", r.Spec.IPv6Addresses)
 	case *v1beta1.CNAMERecord:
 		return hostValue(dns.TypeCNAME, "spec.target", r.Spec.Target, origin)
 	case *v1beta1.NSRecord:
@@ -104,7 +104,7 @@ func valuesOfRecord(record v1beta1.Record, origin string) recordValues {
 	return recordValues{err: fmt.Errorf("%T is none of the ten record kinds", record)}
 }
 
-func addressValues(rrtype uint16, field, older string, newer []string) recordValues {
+func addressValues(rrtype uint16, olderField, older, field string, newer []string) recordValues {
 	d := recordValues{rrtype: rrtype, rdata: make([]string, 0, len(newer)+1)}
 	add := func(value string) (err error) {
 		value, err = rrset.Parse(rrset.Key{Type: rrtype}, value)
@@ -113,20 +113,20 @@ func addressValues(rrtype uint16, field, older string, newer []string) recordVal
 	}
 	if older != "" {
 		if err := add(older); err != nil {
-			d.err = fmt.Errorf("%s: %w", field, err)
+			d.err = fmt.Errorf("%s: %w", olderField, err)
 			return d
 		}
 	}
 	for i, value := range newer {
 		if err := add(value); err != nil {
-			d.err = fmt.Errorf("%ses[%d]: %w", field, i, err)
+			d.err = fmt.Errorf("%s[%d]: %w", field, i, err)
 			return d
 		}
 	}
 	if len(d.rdata) == 0 {
-		d.err = fmt.Errorf("%ses: there is no address", field)
+		d.err = fmt.Errorf("%s: there is no address", field)
 	}
-	return d.checkLimits(field, "es")
+	return d.checkLimits(field)
 }
 
 // numberField is a 16-bit field in front of a host name.
@@ -162,7 +162,7 @@ func textValue(strs []string) recordValues {
 	if err != nil {
 		err = fmt.Errorf("spec.text: %w", err)
 	}
-	return recordValues{rrtype: dns.TypeTXT, rdata: []string{s}, err: err}.checkLimits("spec.text", "")
+	return recordValues{rrtype: dns.TypeTXT, rdata: []string{s}, err: err}.checkLimits("spec.text")
 }
 
 func caaValue(spec v1beta1.CAARecordSpec) recordValues {
@@ -180,7 +180,7 @@ func caaValue(spec v1beta1.CAARecordSpec) recordValues {
 }
 
 // checkLimits sorts the rdata, drops duplicates and checks the limits of an RRset.
-func (d recordValues) checkLimits(field, plural string) recordValues {
+func (d recordValues) checkLimits(field string) recordValues {
 	if len(d.rdata) > 1 {
 		slices.Sort(d.rdata)
 		d.rdata = slices.Compact(d.rdata)
@@ -188,9 +188,9 @@ func (d recordValues) checkLimits(field, plural string) recordValues {
 	switch {
 	case d.err != nil:
 	case len(d.rdata) > maxRecords:
-		d.err = fmt.Errorf("%s%s: there are %d values; BIND serves at most %d for one name and type", field, plural, len(d.rdata), maxRecords)
+		d.err = fmt.Errorf("%s: there are %d values; BIND serves at most %d for one name and type", field, len(d.rdata), maxRecords)
 	case rdataSize(d.rdata) > maxRRsetSize:
-		d.err = fmt.Errorf("%s%s: the data takes %d bytes; at most %d fit into an answer", field, plural, rdataSize(d.rdata), maxRRsetSize)
+		d.err = fmt.Errorf("%s: the data takes %d bytes; at most %d fit into an answer", field, rdataSize(d.rdata), maxRRsetSize)
 	}
 	return d
 }

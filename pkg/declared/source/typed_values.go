@@ -34,7 +34,7 @@ func typedValues(mnemonic string, data []string, origin string) recordValues {
 		errs = append(errs, errors.New("spec.data: there is no data"))
 	}
 	d.err = errors.Join(errs...)
-	return d.checkLimits("spec.data", "").checkSingle("spec.data")
+	return d.checkLimits("spec.data").checkSingle("spec.data")
 }
 
 // readType reads the mnemonic of a type that can be declared.

@@ -2,7 +2,7 @@ package inventory
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,21 +38,31 @@ func ListLiveInstances(ctx context.Context, c client.Reader) ([]*v1beta1.Bind9In
 	return membership.LiveInstances(all), err
 }
 
-// Read gathers what decides on which servers zones are, with the instances that are not being deleted. The instances of cluster-scoped
-// clusters that name no namespace are in home.
+// Read is ReadFleet from the cache, with the instances that are not being deleted.
 func Read(ctx context.Context, c client.Reader, home string) (*membership.Fleet, error) {
 	instances, err := ListLiveInstances(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return ReadFleet(ctx, c, home, instances, client.UnsafeDisableDeepCopy)
+}
+
+// ReadFleet reads what decides on which of some instances and DNSProviders zones are. The instances of cluster-scoped clusters that name
+// no namespace are in home.
+func ReadFleet(ctx context.Context, c client.Reader, home string, instances []*v1beta1.Bind9Instance, options ...client.ListOption) (*membership.Fleet, error) {
 	var clusters v1beta1.Bind9GlobalClusterList
 	var providers v1beta1.ClusterBind9ProviderList
 	var grants v1beta1.ZoneGrantList
 	var dnsProviders v1beta1.DNSProviderList
 	for _, list := range []client.ObjectList{&clusters, &providers, &grants, &dnsProviders} {
-		err = errors.Join(err, c.List(ctx, list, client.UnsafeDisableDeepCopy))
+		if err := c.List(ctx, list, options...); err != nil {
+			return nil, fmt.Errorf("listing %T: %w", list, err)
+		}
 	}
 	return membership.NewFleet(membership.FleetObjects{
 		Instances: instances, Clusters: pointersTo(clusters.Items), Providers: pointersTo(providers.Items),
 		Grants: pointersTo(grants.Items), DNSProviders: pointersTo(dnsProviders.Items),
-	}, home), err
+	}, home), nil
 }
 
 // ListPods reads pods of the cache, which must not be changed.

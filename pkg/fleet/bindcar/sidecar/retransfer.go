@@ -37,11 +37,7 @@ const (
 // a question to a primary is under way, named takes no order, and repeats a question that got lost only after five seconds: so
 // each order changes the list of primaries that named has, which ends the question.
 func (s *server) retransferZone(w http.ResponseWriter, r *http.Request) error {
-	name, err := zonefile.ParseName("name", r.PathValue("name"))
-	if err != nil {
-		return err
-	}
-	unlock, err := s.zones.Lock(r.Context(), name)
+	name, unlock, err := s.lockZone(r)
 	if err != nil {
 		return err
 	}

@@ -128,12 +128,16 @@ func errZoneExists(name string) error {
 	return httperror.New(http.StatusConflict, "zone exists", "zone "+name+" is on this server already")
 }
 
-func (s *server) deleteZone(w http.ResponseWriter, r *http.Request) error {
-	name, err := zonefile.ParseName("name", r.PathValue("name"))
-	if err != nil {
-		return err
+// lockZone locks the zone that the path of a request names.
+func (s *server) lockZone(r *http.Request) (name string, unlock func(), err error) {
+	if name, err = zonefile.ParseName("name", r.PathValue("name")); err == nil {
+		unlock, err = s.zones.Lock(r.Context(), name)
 	}
-	unlock, err := s.zones.Lock(r.Context(), name)
+	return name, unlock, err
+}
+
+func (s *server) deleteZone(w http.ResponseWriter, r *http.Request) error {
+	name, unlock, err := s.lockZone(r)
 	if err != nil {
 		return err
 	}
