@@ -66,6 +66,8 @@ type SyncCompleted struct {
 	Pending int
 	// Drift counts the RRsets that this pass corrected after somebody else had changed them.
 	Drift int
+	// Removed holds these RRsets with the values that somebody else had added; an RRset that others only took from has none.
+	Removed map[rrset.Key][]string
 	// AlsoSelected are the objects that this zone selects and an older zone has; OlderZones names those zones, as far as
 	// they are in this zone's namespace.
 	AlsoSelected []source.ObjectKey
