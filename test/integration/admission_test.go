@@ -76,10 +76,10 @@ func TestAdmissionRefusesWithFieldValueAndRemedy(t *testing.T) {
 		kind, spec string
 		want       []string
 	}{
-		"address":          {"ARecord", `{name: a, ipv4Addresses: [192.0.2.1, 192.0.2.300]}`, []string{"spec.ipv4Addresses[1]", "192.0.2.300"}},
-		"name":             {"ARecord", `{name: www.elsewhere.example., ipv4Addresses: [192.0.2.1]}`, []string{"spec.name", "www.elsewhere.example."}},
-		"apex alias":       {"CNAMERecord", `{name: "@", target: other.example.}`, []string{"spec.name", "publish addresses"}},
-		"long string":      {"TXTRecord", `{name: t, text: ["` + strings.Repeat("x", 66000) + `"]}`, []string{"spec.text"}},
+		"address":     {"ARecord", `{name: a, ipv4Addresses: [192.0.2.1, 192.0.2.300]}`, []string{"spec.ipv4Addresses[1]", "192.0.2.300"}},
+		"name":        {"ARecord", `{name: www.elsewhere.example., ipv4Addresses: [192.0.2.1]}`, []string{"spec.name", "www.elsewhere.example."}},
+		"apex alias":  {"CNAMERecord", `{name: "@", target: other.example.}`, []string{"spec.name", "publish addresses"}},
+		"long string": {"TXTRecord", `{name: t, text: ["` + strings.Repeat("x", 66000) + `"]}`, []string{"spec.text"}},
 		"operator": {"DNSZone", `{zoneName: b.example, soaRecord: {primaryNs: ns1.b.example., adminEmail: a.b.example.}, recordsFrom: [{selector: {matchExpressions: [{key: app, operator: Like, values: [x]}]}}]}`,
 			[]string{"spec.recordsFrom[0].selector.matchExpressions[0]", "Like", "In", "NotIn", "Exists", "DoesNotExist"}},
 		"operator without values": {"DNSZone", `{zoneName: b.example, soaRecord: {primaryNs: ns1.b.example., adminEmail: a.b.example.}, recordsFrom: [{selector: {matchExpressions: [{key: app, operator: In}]}}]}`,

@@ -111,6 +111,7 @@ func driftIsReported(f *fixture) {
 		f.Fatal(err)
 	}
 	f.waitEvent(zone, "Warning DriftCorrected", "corrected on the servers")
+	f.waitEvent(record, "Warning ValueRemoved", "www.drifting.example. A", "203.0.113.9", "To have both")
 	count := 0
 	for _, e := range f.events(f.Context(), zone) {
 		if strings.HasPrefix(e, "Warning DriftCorrected") {

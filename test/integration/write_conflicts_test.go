@@ -59,6 +59,40 @@ func writeConflicts(f *fixture) {
 		`www.cut.losers.example. 3600 TXT "below"`, "late.losers.example. 3600 NS ns.example.net."))
 }
 
+// The address that replaces an alias waits for it, and no answer of any server is empty when the alias goes.
+func writeAliasReplaced(f *fixture) {
+	alias, address := f.cnameRecord("replaced-alias", "www", "cdn.example.net."), f.aRecord("replaced-www", "www", "192.0.2.10")
+	f.create(alias)
+	f.waitReady(alias)
+	f.waitYounger(address, alias)
+	f.create(address)
+	waitCondition(f, v1beta1.Record(address), recordConditions, "Accepted", metav1.ConditionFalse, "Conflict", alias.Name)
+	f.waitServed("www.replaced.example", "CNAME", "cdn.example.net.")
+	servers, err := f.servers(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(f.Context())
+	var all sync.WaitGroup
+	for pod, server := range servers {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if reply, err := kube.Query(server, "www.replaced.example.", dns.TypeA, kube.QueryTimeout); err == nil && len(reply.Answer) == 0 {
+					f.Errorf("%s has nothing at the name", pod)
+					return
+				}
+			}
+		})
+	}
+	if err := f.client.Delete(f.Context(), alias); err != nil {
+		f.Error(err)
+	}
+	f.waitReady(address)
+	f.waitServed("www.replaced.example", "A", "192.0.2.10")
+	stop()
+	all.Wait()
+}
+
 // BIND answers NOERROR to data beside a CNAME and ignores it. The record's condition names the obstacle, all others are
 // served, and the record follows when the obstacle is gone.
 func writeForeignAlias(f *fixture) {

@@ -49,6 +49,7 @@ func TestWrite(t *testing.T) {
 			{"elsewhere.example", writeInstanceElsewhere},
 
 			{"losers.example", writeConflicts},
+			{"replaced.example", writeAliasReplaced},
 			{"blocked.example", writeForeignAlias},
 			{"alone.example", writeRefusedAlone},
 			{"meanwhile.example", writeForeignMeanwhile},

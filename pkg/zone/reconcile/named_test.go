@@ -380,6 +380,40 @@ func TestPassUndoesWhatOthersChangeAndKeepsWhatTheyAdd(t *testing.T) {
 	r.holds("www", "192.0.2.10")
 }
 
+// What somebody adds to a declared name and type is named when it is taken out; what somebody only takes away has no value to name.
+func TestPassNamesTheValuesThatItTakesOut(t *testing.T) {
+	r := newRig(t, 2, bind.Zone{})
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.zones.Set(r.a("ftp", 1, "192.0.2.20"))
+	r.pass()
+	r.byHand(0, "www", "192.0.2.66")
+	r.byHand(0, "www", "192.0.2.67")
+	r.byHand(0, "ftp", "")
+	r.byHand(0, "other", "192.0.2.98")
+	p := r.pass()
+	want := map[rrset.Key][]string{
+		{Name: "www." + rigZone, Type: dns.TypeA}: {"192.0.2.66", "192.0.2.67"},
+		{Name: "ftp." + rigZone, Type: dns.TypeA}: nil,
+	}
+	if diff := cmp.Diff(want, p.event.Removed); diff != "" || p.event.Drift != 2 {
+		t.Errorf("drift %d (-want +got):\n%s", p.event.Drift, diff)
+	}
+	r.holds("www", "192.0.2.10")
+	if p = r.pass(); len(p.event.Removed) > 0 {
+		t.Errorf("once more: %v", p.event.Removed)
+	}
+
+	// A value that an object declares meanwhile is not taken out.
+	r.byHand(0, "www", "192.0.2.66")
+	more := r.a("www-more", 1, "192.0.2.66")
+	more.Spec.Name = "www"
+	r.zones.Set(more)
+	if p = r.pass(); len(p.event.Removed[rrset.Key{Name: "www." + rigZone, Type: dns.TypeA}]) > 0 {
+		t.Errorf("taken out: %v", p.event.Removed)
+	}
+	r.holds("www", "192.0.2.10", "192.0.2.66")
+}
+
 // Somebody else updates both primaries all the time while passes publish records: nothing of either is lost.
 // Data that nobody declares is followed from the zone's own servers, and never from one that is selected from elsewhere,
 // whichever is ahead.

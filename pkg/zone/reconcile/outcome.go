@@ -46,7 +46,8 @@ func (p zonePass) conclude(synced *primarySync, stored []backend.Outcome, event 
 		p.serials.Expect(p.key(), event.Serial)
 	}
 	p.addSigning(synced.primaries, event)
-	event.Drift = synced.countDrift(isStuck)
+	event.Removed = synced.corrected(isStuck)
+	event.Drift = len(event.Removed)
 	if !event.Paused {
 		event.Pending = 0
 	}
@@ -115,17 +116,17 @@ func (p zonePass) addFailure(failed []*primary, all int, event *statuswriter.Syn
 	event.Failure = failureOf(worst.err, p.now().Sub(p.state.failingSince[worst.host.ID()]), event.Problem.Message)
 }
 
-// countDrift counts the RRsets that somebody else changed and that are as desired now.
-func (s *primarySync) countDrift(isStuck func(rrset.Key) bool) int {
-	corrected := map[rrset.Key]struct{}{}
+// corrected returns the RRsets that somebody else changed and that are as desired now, with the values that somebody else had added.
+func (s *primarySync) corrected(isStuck func(rrset.Key) bool) map[rrset.Key][]string {
+	corrected := map[rrset.Key][]string{}
 	for _, q := range s.primaries {
-		for key := range q.drifted {
+		for key, added := range q.drifted {
 			if !isStuck(key) {
-				corrected[key] = struct{}{}
+				corrected[key] = append(corrected[key], added...)
 			}
 		}
 	}
-	return len(corrected)
+	return corrected
 }
 
 // addPrimary adds what one primary serves, and lacks.

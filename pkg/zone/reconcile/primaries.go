@@ -34,8 +34,9 @@ type primary struct {
 	// applied is what the server took in this pass, and written the SOA with which that left it.
 	applied plan.Changes
 	written rrset.SOA
-	// drifted are RRsets that somebody else changed on the server. overtaken is true if that happened after the last update.
-	drifted   map[rrset.Key]struct{}
+	// drifted are RRsets that somebody else changed on the server, with the values added there. overtaken is true if that happened after the
+	// last update.
+	drifted   map[rrset.Key][]string
 	overtaken bool
 	// unsettled is true when the zone has to be looked at once more, on all primaries.
 	unsettled bool
@@ -52,7 +53,7 @@ func (p zonePass) findPrimaries(ctx context.Context) (primaries []*primary) {
 		if h.At().Role != observe.Primary {
 			continue
 		}
-		q := &primary{host: h.(host.Primary), server: h.At(), known: p.state.content.Primary(h.ID(), h.Line() != ""), drifted: map[rrset.Key]struct{}{}}
+		q := &primary{host: h.(host.Primary), server: h.At(), known: p.state.content.Primary(h.ID(), h.Line() != ""), drifted: map[rrset.Key][]string{}}
 		if q.err = q.host.Obstacle(); q.err == nil {
 			q.err = q.host.SignIn(ctx)
 		}
@@ -225,9 +226,9 @@ func (s *primarySync) compareAll(ctx context.Context) {
 		}
 		before := *q.known
 		s.compare(q)
-		for _, key := range s.state.content.Drift(before, q.seen.Mirror, q.lacking) {
+		for key, added := range s.state.content.Drift(before, q.seen.Mirror, q.lacking) {
 			if _, stuck := s.state.last.unprogrammed[key]; !stuck || q.known.WasOurs(key) {
-				s.noteOverwritten(q, key)
+				s.noteOverwritten(q, key, added)
 			}
 		}
 	}
@@ -285,9 +286,9 @@ func (s *primarySync) compare(q *primary) {
 	q.sendable = q.known.Sendable(q.lacking, s.now())
 }
 
-// noteOverwritten takes note that somebody else has overwritten a declared RRset on a primary.
-func (s *primarySync) noteOverwritten(q *primary, key rrset.Key) {
-	q.drifted[key] = struct{}{}
+// noteOverwritten takes note that somebody else has overwritten a declared RRset on a primary, and added values to it.
+func (s *primarySync) noteOverwritten(q *primary, key rrset.Key, added []string) {
+	q.drifted[key] = append(q.drifted[key], added...)
 	want, declared := s.state.content.Desired().Get(key)
 	if !declared {
 		return
@@ -375,7 +376,8 @@ func (s *primarySync) noteOvertaking(q *primary, raced bool) {
 	}
 	for key := range q.sendable.Keys() {
 		if _, declared := s.state.content.Desired().Get(key); declared {
-			s.noteOverwritten(q, key)
+			has, _ := q.seen.Mirror.Get(key)
+			s.noteOverwritten(q, key, s.state.content.AddedValues(has, nil))
 		}
 	}
 }

@@ -2,6 +2,9 @@ package statuswriter
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,7 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 )
 
@@ -19,6 +24,7 @@ import (
 const (
 	RecordProgrammed = "RecordProgrammed"
 	RecordFailed     = "RecordFailed"
+	ValueRemoved     = "ValueRemoved"
 	programAction    = "Program"
 )
 
@@ -26,13 +32,14 @@ const (
 type eventRecorder struct {
 	recorder         events.EventRecorder
 	normal, warnings flowcontrol.PassiveRateLimiter
-	transitions      *apply.Transitions
+	// removals have a limit of their own: whoever may update a zone decides how many there are.
+	transitions, removals *apply.Transitions
 }
 
 func newEventRecorder(r events.EventRecorder) *eventRecorder {
 	return &eventRecorder{
 		recorder: r, normal: flowcontrol.NewTokenBucketPassiveRateLimiter(10, 100),
-		warnings: flowcontrol.NewTokenBucketPassiveRateLimiter(50, 500), transitions: apply.NewTransitions(r),
+		warnings: flowcontrol.NewTokenBucketPassiveRateLimiter(50, 500), transitions: apply.NewTransitions(r), removals: apply.NewTransitions(r),
 	}
 }
 
@@ -74,6 +81,38 @@ func (a *eventRecorder) recordDrift(e SyncCompleted) {
 		zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: e.Zone.Namespace, Name: e.Zone.Name, UID: e.Zone.UID}}
 		a.transitions.Emit(zone, corev1.EventTypeWarning, apply.DriftCorrected,
 			fmt.Sprintf("corrected on the servers what somebody else had changed there; RRsets: %d", e.Drift))
+	}
+	a.recordRemoved(e)
+}
+
+const (
+	// maxRemoved bounds the Events of one pass about values of somebody else.
+	maxRemoved = 10
+	// maxRemovedText bounds the values that an Event quotes.
+	maxRemovedText = 200
+)
+
+// recordRemoved makes an Event on each object that declares an RRset from which values of somebody else were taken. Like the zone's, it
+// counts those that follow.
+func (a *eventRecorder) recordRemoved(e SyncCompleted) {
+	told := map[source.ObjectKey]bool{}
+	for _, key := range slices.SortedFunc(maps.Keys(e.Removed), rrset.Key.Compare) {
+		removed := strings.Join(slices.Compact(slices.Sorted(slices.Values(e.Removed[key]))), ", ")
+		if len(removed) > maxRemovedText {
+			removed = strings.ToValidUTF8(removed[:maxRemovedText], "") + "..."
+		}
+		set, _ := e.Desired.RRsets.Get(key)
+		for _, owner := range slices.Concat(set.Owners...) {
+			if removed == "" || owner.Kind == source.ZoneKind || told[owner.Key()] || len(told) == maxRemoved {
+				continue
+			}
+			told[owner.Key()] = true
+			a.removals.Emit(&metav1.PartialObjectMetadata{
+				TypeMeta:   metav1.TypeMeta{APIVersion: owner.APIVersion, Kind: owner.Kind},
+				ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: owner.Name, UID: owner.UID},
+			}, corev1.EventTypeWarning, ValueRemoved, fmt.Sprintf("removed from %s: %s, which somebody else had added on a server; a name and type that "+
+				"objects declare is theirs alone. To have both, declare that value as well, or write it to a name that no object declares", key, removed))
+		}
 	}
 }
 

@@ -1,17 +1,23 @@
 package statuswriter
 
 import (
+	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/reference"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
 func conditions(s metav1.ConditionStatus, reason, message string, generation int64) []metav1.Condition {
@@ -102,11 +108,14 @@ func TestZoneFailureEvent(t *testing.T) {
 	}
 }
 
-// regarded keeps what Events are about.
-type regarded struct{ objects []runtime.Object }
+// regarded keeps what Events are about, and what they say.
+type regarded struct {
+	objects []runtime.Object
+	notes   []string
+}
 
-func (r *regarded) Eventf(about, _ runtime.Object, _, _, _, _ string, _ ...any) {
-	r.objects = append(r.objects, about)
+func (r *regarded) Eventf(about, _ runtime.Object, _, reason, _, note string, args ...any) {
+	r.objects, r.notes = append(r.objects, about), append(r.notes, reason+" "+fmt.Sprintf(note, args...))
 }
 
 // client-go counts an Event in the one before if both are about the same, the version included.
@@ -119,5 +128,50 @@ func TestDriftIsOneEvent(t *testing.T) {
 	}
 	if len(r.objects) != 3 || !reflect.DeepEqual(r.objects[0], r.objects[2]) {
 		t.Errorf("Events are about %v", r.objects)
+	}
+}
+
+// What was taken out of a declared RRset is named on each object that declares it, not on the zone, and a flood of it stays small.
+func TestRemovedValuesAreNamed(t *testing.T) {
+	zone := zoneNamed("example")
+	recordOf := func(name, owner string) source.Object {
+		r := &v1beta1.TXTRecord{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name)}}
+		r.Spec.Name, r.Spec.Text = owner, []string{name}
+		return r
+	}
+	objects := []source.Object{recordOf("one", "_acme-challenge"), recordOf("two", "_acme-challenge")}
+	removed := map[rrset.Key][]string{{Name: "example.com.", Type: dns.TypeNS}: {"ns.elsewhere.test."}}
+	for n := range 2 * maxRemoved {
+		name := fmt.Sprintf("more%02d", n)
+		objects = append(objects, recordOf(name, name))
+	}
+	desired, err := source.Build(zone, objects, source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &regarded{}
+	a := newEventRecorder(r)
+	challenge := rrset.Key{Name: "_acme-challenge." + desired.Name, Type: dns.TypeTXT}
+	removed[challenge] = []string{`"b"`, `"a"`, `"b"`}
+	a.recordDrift(SyncCompleted{Zone: zone, Desired: desired, Removed: removed})
+	if len(r.objects) != 2 || len(r.notes) != 2 || !strings.Contains(r.notes[0], "ValueRemoved removed from "+challenge.String()+`: "a", "b", which somebody else`) || !strings.Contains(r.notes[0], "To have both, declare") {
+		t.Fatalf("%v: %q", r.objects, r.notes)
+	}
+	for i, name := range []string{"one", "two"} {
+		about := r.objects[i].(*metav1.PartialObjectMetadata)
+		if about.Name != name || about.UID != types.UID(name) || about.Kind != "TXTRecord" || about.ResourceVersion != "" {
+			t.Errorf("about %+v", about)
+		}
+		if ref, err := reference.GetReference(runtime.NewScheme(), about); err != nil || ref.Kind != "TXTRecord" {
+			t.Errorf("%+v: %v", ref, err)
+		}
+	}
+	for key := range desired.RRsets.All() {
+		removed[key] = []string{strings.Repeat("x", 5000)}
+	}
+	r.objects, r.notes = nil, nil
+	a.recordDrift(SyncCompleted{Zone: zone, Desired: desired, Removed: removed})
+	if len(r.objects) != maxRemoved || len(r.notes[0]) > 1024+len("ValueRemoved ") || !strings.Contains(r.notes[0], "To have both") {
+		t.Errorf("%d Events, the first: %q", len(r.objects), r.notes)
 	}
 }

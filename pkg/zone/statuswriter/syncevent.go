@@ -70,6 +70,8 @@ type SyncCompleted struct {
 	Contested []string
 	// NameServers says how the published addresses of the zone's name servers follow those of Services; empty if they are unchanged.
 	NameServers string
+	// Removed holds these RRsets with the values that somebody else had added; an RRset that others only took from has none.
+	Removed map[rrset.Key][]string
 	// AlsoSelected are the objects that this zone selects and an older zone has; OlderZones names those zones, as far as
 	// they are in this zone's namespace.
 	AlsoSelected []source.ObjectKey

@@ -259,18 +259,31 @@ func (p *Primary) HasBeenAt(serial uint32) (latest uint32, may bool) {
 }
 
 // Drift returns what a primary held as desired when it was last seen, as before, and holds otherwise in mirror although nothing was sent to
-// it since. It is among what it lacks: whether that is declared otherwise by now does not matter.
-func (z *Zone) Drift(before Primary, mirror *observe.Mirror, lacks plan.Changes) (drifted []rrset.Key) {
+// it since. It is among what it lacks: whether that is declared otherwise by now does not matter. Of each RRset it returns the values that
+// somebody else has added.
+func (z *Zone) Drift(before Primary, mirror *observe.Mirror, lacks plan.Changes) map[rrset.Key][]string {
 	if before.written || !before.WasCompared() || !rrset.SerialLess(before.SOA.Serial, mirror.SOA.Serial) {
 		return nil // A server that came back with an older copy of the zone was not changed by anybody.
 	}
+	drifted := map[rrset.Key][]string{}
 	for key := range lacks.Keys() {
 		was, wasDesired := before.Desired.Get(key)
 		if has, _ := mirror.Get(key); wasDesired && !was.Equal(has) {
-			drifted = append(drifted, key)
+			drifted[key] = z.AddedValues(has, was.Rdata)
 		}
 	}
 	return drifted
+}
+
+// AddedValues returns the values of an RRset that are not desired, and are not among the given ones.
+func (z *Zone) AddedValues(has rrset.RRset, known []string) (added []string) {
+	want, _ := z.Desired().Get(has.Key)
+	for _, value := range has.Rdata {
+		if !slices.Contains(known, value) && !slices.Contains(want.Rdata, value) {
+			added = append(added, value)
+		}
+	}
+	return added
 }
 
 // changedNames returns the names to compare anew; not ok when that is all of them, because what was compared last is not
