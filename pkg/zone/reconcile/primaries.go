@@ -230,6 +230,7 @@ func (s *primarySync) compareAll(ctx context.Context) {
 				s.noteOverwritten(q, key)
 			}
 		}
+		q.sendable = q.known.Sendable(q.lacking, s.now())
 	}
 	s.target.soa = s.chooseSOA()
 }
@@ -277,11 +278,7 @@ func (s *primarySync) compare(q *primary) {
 	}
 	s.state.content.Compare(q.known, q.seen.Mirror, bottom)
 	q.lacking = s.state.content.Changes(q.known, q.seen.SOA)
-	lacking := map[rrset.Key]bool{}
-	for key := range q.lacking.Keys() {
-		lacking[key] = true
-	}
-	s.state.content.NoteStanding(q.known, func(key rrset.Key) bool { return lacking[key] }, s.now())
+	s.state.content.NoteStanding(q.known, q.lacking, s.now())
 	q.sendable = q.known.Sendable(q.lacking, s.now())
 }
 
@@ -293,8 +290,11 @@ func (s *primarySync) noteOverwritten(q *primary, key rrset.Key) {
 		return
 	}
 	seen, _ := q.seen.Mirror.Get(key)
-	q.known.NoteOverwritten(want, seen, s.now())
-	q.sendable = q.known.Sendable(q.lacking, s.now())
+	atOnce := content.OwnCorrections
+	if q.server.Provider != "" {
+		atOnce = content.ForeignCorrections
+	}
+	q.known.NoteOverwritten(want, seen, atOnce, s.now())
 }
 
 // settle brings one primary along: it gets the zone if it has none, or what it lacks. If somebody else was faster, it is unsettled: all
@@ -378,6 +378,7 @@ func (s *primarySync) noteOvertaking(q *primary, raced bool) {
 			s.noteOverwritten(q, key)
 		}
 	}
+	q.sendable = q.known.Sendable(q.lacking, s.now())
 }
 
 // lacksMore reports whether a primary lacks what the update that it took did not have: another primary was seen with it meanwhile.
