@@ -226,11 +226,11 @@ func (s *primarySync) compareAll(ctx context.Context) {
 		before := *q.known
 		s.compare(q)
 		for _, key := range s.state.content.Drift(before, q.seen.Mirror, q.lacking) {
-			if _, stuck := s.state.last.unprogrammed[key]; !stuck || q.known.WasOurs(key) {
+			if _, stuck := s.state.last.unprogrammed[key]; !stuck {
 				s.noteOverwritten(q, key)
 			}
 		}
-		q.sendable = q.known.Sendable(q.lacking, s.now())
+		s.noteOverwrittenAgain(q)
 	}
 	s.target.soa = s.chooseSOA()
 }
@@ -279,6 +279,16 @@ func (s *primarySync) compare(q *primary) {
 	s.state.content.Compare(q.known, q.seen.Mirror, bottom)
 	q.lacking = s.state.content.Changes(q.known, q.seen.SOA)
 	s.state.content.NoteStanding(q.known, q.lacking, s.now())
+	q.sendable = q.known.Sendable(q.lacking, s.now())
+}
+
+// noteOverwrittenAgain takes note of what a primary lacks after it had it, or took it, since somebody else had overwritten it last.
+func (s *primarySync) noteOverwrittenAgain(q *primary) {
+	for key := range q.lacking.Keys() {
+		if q.known.WasOurs(key) {
+			s.noteOverwritten(q, key)
+		}
+	}
 	q.sendable = q.known.Sendable(q.lacking, s.now())
 }
 
@@ -360,6 +370,7 @@ func (s *primarySync) compareSent(q *primary, sent error) {
 	}
 	s.noteForeign(q)
 	s.compare(q)
+	s.noteOverwrittenAgain(q)
 	s.noteOvertaking(q, errors.Is(sent, host.ErrConflict))
 }
 

@@ -88,9 +88,9 @@ func (p *Primary) NoteOverwritten(wanted, seen rrset.RRset, atOnce int, now time
 }
 
 // NoteSent takes note of what the server took.
-func (p *Primary) NoteSent(keys iter.Seq[rrset.Key]) {
+func (p *Primary) NoteSent(keys iter.Seq[rrset.Key], refused map[rrset.Key]error) {
 	for key := range keys {
-		if o := p.overwritten[key]; o != nil {
+		if o := p.overwritten[key]; o != nil && refused[key] == nil {
 			o.ours = true
 		}
 	}

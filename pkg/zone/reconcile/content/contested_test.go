@@ -46,7 +46,7 @@ func TestPausesOfAContestedRRset(t *testing.T) {
 		if now = now.Add(pause); len(p.Sendable(lacking, now).Create) != 2 {
 			t.Errorf("%d: it is not corrected after %s", n, pause)
 		}
-		p.NoteSent(lacking.Keys())
+		p.NoteSent(lacking.Keys(), nil)
 		z.NoteStanding(p, plan.Changes{}, now)
 		if after, ok := p.NextLook(now); !ok || after != 2*time.Second {
 			t.Errorf("%d: looked at after %s", n, after)
