@@ -20,14 +20,14 @@ import (
 
 // problems lists everything that is not as the model says.
 func (w *randomWorld) problems(ctx context.Context) ([]string, error) {
-	fallback, err := w.fallback(ctx)
+	servers, err := w.services(ctx)
 	if err != nil {
 		return nil, err
 	}
 	declared, verdicts := w.declared(), map[*model.Declaration]model.Verdict{}
 	var problems []string
 	for _, z := range w.zones {
-		content, some := z.Expect(declared[z], fallback)
+		content, some := z.Expect(declared[z], servers)
 		serial, differences, err := w.serverProblems(ctx, z, content)
 		if err != nil {
 			return nil, err

@@ -297,7 +297,7 @@ func (w *randomWorld) losers() []loser {
 		if z == nil {
 			continue
 		}
-		_, verdicts := z.Expect(ds, nil)
+		_, verdicts := z.Expect(ds, model.Servers{})
 		for d, v := range verdicts {
 			if !v.Accepted() {
 				losers = append(losers, loser{d.By, d.Index, d.Key()})

@@ -191,21 +191,22 @@ func (w *randomWorld) checkpoint() {
 	w.Logf("%s: %d objects in sync %s after the last change", time.Since(w.began).Round(time.Second), len(w.objects), time.Since(began).Round(time.Millisecond))
 }
 
-// fallback are the addresses that name servers without one get: those of the primaries' Services.
-func (w *randomWorld) fallback(ctx context.Context) ([]string, error) {
+// services are the addresses of Services, which name servers without one get.
+func (w *randomWorld) services(ctx context.Context) (servers model.Servers, err error) {
 	var list v1beta1.Bind9InstanceList
 	if err := w.client.List(ctx, &list, client.InNamespace(w.namespace)); err != nil {
-		return nil, err
+		return servers, err
 	}
-	var addresses []string
+	slices.SortFunc(list.Items, func(a, b v1beta1.Bind9Instance) int { return strings.Compare(a.Name, b.Name) })
 	for _, i := range list.Items {
+		if _, err := netip.ParseAddr(i.Status.ServiceAddress); err != nil {
+			return servers, fmt.Errorf("instance %s has no Service address: %w", i.Name, err)
+		}
 		if strings.EqualFold(string(i.Spec.Role), "primary") {
-			if _, err := netip.ParseAddr(i.Status.ServiceAddress); err != nil {
-				return nil, fmt.Errorf("instance %s has no Service address: %w", i.Name, err)
-			}
-			addresses = append(addresses, i.Status.ServiceAddress)
+			servers.Primaries = append(servers.Primaries, i.Status.ServiceAddress)
+		} else {
+			servers.Secondaries = append(servers.Secondaries, i.Status.ServiceAddress)
 		}
 	}
-	slices.Sort(addresses)
-	return addresses, nil
+	return servers, nil
 }

@@ -58,9 +58,12 @@ type Zone struct {
 	Foreign map[string]RRset
 }
 
+// Servers are the Service addresses of a zone's servers, in their order.
+type Servers struct{ Primaries, Secondaries []string }
+
 // Expect returns what the zone has to hold, by "name type", and the verdict on every declaration. Name servers without an
-// address get those of fallback.
-func (z *Zone) Expect(declared []*Declaration, fallback []string) (map[string]RRset, map[*Declaration]Verdict) {
+// address get those of servers.
+func (z *Zone) Expect(declared []*Declaration, servers Servers) (map[string]RRset, map[*Declaration]Verdict) {
 	verdicts := map[*Declaration]Verdict{}
 	hosts := slices.Clone(z.NameServers)
 	for _, d := range declared {
@@ -77,7 +80,7 @@ func (z *Zone) Expect(declared []*Declaration, fallback []string) (map[string]RR
 		}
 	}
 	content := mergeDeclarations(accepted)
-	z.addNameServerAddresses(content, fallback)
+	z.addNameServerAddresses(content, servers)
 	for _, d := range accepted {
 		if z.isBlocked(d, content) {
 			verdicts[d] = Verdict{Blocked: true}
@@ -159,14 +162,26 @@ func mergeDeclarations(accepted []*Declaration) map[string]RRset {
 	return content
 }
 
-// addNameServerAddresses adds the addresses of the primaries for name servers inside the zone that have none.
-func (z *Zone) addNameServerAddresses(content map[string]RRset, fallback []string) {
-	for _, server := range content[z.Name+" NS"].Rdata {
+// addNameServerAddresses adds addresses for name servers inside the zone that have none, first those that the zone object names: each has
+// one server's, if there are as many, and every primary counts.
+func (z *Zone) addNameServerAddresses(content map[string]RRset, servers Servers) {
+	var names []string
+	for _, server := range slices.Concat(z.NameServers, slices.Sorted(slices.Values(content[z.Name+" NS"].Rdata))) {
 		_, v4 := content[server+" A"]
 		_, v6 := content[server+" AAAA"]
-		if IsWithin(server, z.Name) && !v4 && !v6 {
-			content[server+" A"] = RRset{z.TTL, fallback}
+		if IsWithin(server, z.Name) && !v4 && !v6 && !slices.Contains(names, server) {
+			names = append(names, server)
 		}
+	}
+	more := min(max(0, len(names)-len(servers.Primaries)), len(servers.Secondaries))
+	addresses := slices.Concat(servers.Primaries, servers.Secondaries[:more])
+	for i := range max(len(names), len(addresses)) {
+		if len(names) == 0 || len(addresses) == 0 {
+			break
+		}
+		name := names[i%len(names)]
+		rdata := append(content[name+" A"].Rdata, addresses[i%len(addresses)])
+		content[name+" A"] = RRset{z.TTL, rdata}
 	}
 }
 

@@ -53,7 +53,7 @@ func TestExpect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			zone := &Zone{Name: "example.com.", TTL: 3600, NameServers: []string{"ns1.example.com."}, Foreign: c.foreign}
-			content, verdicts := zone.Expect(c.declared, []string{"10.96.0.17"})
+			content, verdicts := zone.Expect(c.declared, Servers{Primaries: []string{"10.96.0.17"}, Secondaries: []string{"10.96.0.18"}})
 			want := slices.Sorted(slices.Values(slices.Concat(apex, c.want)))
 			if diff := cmp.Diff(want, Lines(content)); diff != "" {
 				t.Error(diff)
@@ -68,5 +68,30 @@ func TestExpect(t *testing.T) {
 				t.Errorf("%d losers, want %d", losers, c.losers)
 			}
 		})
+	}
+}
+
+// Each name server has one server's address, and all primaries count.
+func TestAddNameServerAddresses(t *testing.T) {
+	servers := Servers{Primaries: []string{"10.96.0.1", "10.96.0.2"}, Secondaries: []string{"10.96.0.3"}}
+	zone := &Zone{Name: "example.com.", TTL: 60, NameServers: []string{"ns9.example.com."}}
+	for names, want := range map[string]string{
+		"ns9": "ns9:10.96.0.1,10.96.0.2", "ns1 ns9": "ns1:10.96.0.2 ns9:10.96.0.1",
+		"ns1 ns2 ns3 ns9": "ns1:10.96.0.2 ns2:10.96.0.3 ns3:10.96.0.1 ns9:10.96.0.1",
+	} {
+		content := map[string]RRset{}
+		ns := RRset{}
+		for _, name := range strings.Fields(names) {
+			ns.Rdata = append(ns.Rdata, name+".example.com.")
+		}
+		content["example.com. NS"] = ns
+		zone.addNameServerAddresses(content, servers)
+		var got []string
+		for _, name := range strings.Fields(names) {
+			got = append(got, name+":"+strings.Join(content[name+".example.com. A"].Rdata, ","))
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("%s, want %s", s, want)
+		}
 	}
 }

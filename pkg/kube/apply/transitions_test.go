@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
 func TestTransitions(t *testing.T) {
@@ -63,6 +64,25 @@ func TestTransitions(t *testing.T) {
 				t.Errorf("Events (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A fight has one Event for its beginning, whatever is said of it later, and one for its end.
+func TestContestEvents(t *testing.T) {
+	recorder := events.NewFakeRecorder(10)
+	contested := func(message string) Summary {
+		return Summary{Conditions: []metav1.Condition{{Type: status.Contested, Status: metav1.ConditionTrue, Reason: status.Overwritten, Message: message}}}
+	}
+	for _, step := range [][2]Summary{{{}, contested("www. A")}, {contested("www. A"), contested("mail. A")}, {contested("mail. A"), {}}} {
+		NewTransitions(recorder).Record(&v1beta1.DNSZone{}, step[0], step[1])
+	}
+	close(recorder.Events)
+	var got []string
+	for e := range recorder.Events {
+		got = append(got, e)
+	}
+	if len(got) != 2 || got[0] != "Warning Contested www. A" || !strings.HasPrefix(got[1], "Normal ContestEnded ") {
+		t.Errorf("%q", got)
 	}
 }
 

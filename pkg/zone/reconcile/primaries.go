@@ -227,10 +227,11 @@ func (s *primarySync) compareAll(ctx context.Context) {
 		before := *q.known
 		s.compare(q)
 		for key, added := range s.state.content.Drift(before, q.seen.Mirror, q.lacking) {
-			if _, stuck := s.state.last.unprogrammed[key]; !stuck || q.known.WasOurs(key) {
+			if _, stuck := s.state.last.unprogrammed[key]; !stuck {
 				s.noteOverwritten(q, key, added)
 			}
 		}
+		s.noteOverwrittenAgain(q)
 	}
 	s.target.soa = s.chooseSOA()
 }
@@ -278,11 +279,18 @@ func (s *primarySync) compare(q *primary) {
 	}
 	s.state.content.Compare(q.known, q.seen.Mirror, bottom)
 	q.lacking = s.state.content.Changes(q.known, q.seen.SOA)
-	lacking := map[rrset.Key]bool{}
+	s.state.content.NoteStanding(q.known, q.lacking, s.now())
+	q.sendable = q.known.Sendable(q.lacking, s.now())
+}
+
+// noteOverwrittenAgain takes note of what a primary lacks after it had it, or took it, since somebody else had overwritten it last.
+func (s *primarySync) noteOverwrittenAgain(q *primary) {
 	for key := range q.lacking.Keys() {
-		lacking[key] = true
+		if q.known.WasOurs(key) {
+			has, _ := q.seen.Mirror.Get(key)
+			s.noteOverwritten(q, key, s.state.content.AddedValues(has, nil))
+		}
 	}
-	s.state.content.NoteStanding(q.known, func(key rrset.Key) bool { return lacking[key] }, s.now())
 	q.sendable = q.known.Sendable(q.lacking, s.now())
 }
 
@@ -294,8 +302,11 @@ func (s *primarySync) noteOverwritten(q *primary, key rrset.Key, added []string)
 		return
 	}
 	seen, _ := q.seen.Mirror.Get(key)
-	q.known.NoteOverwritten(want, seen, s.now())
-	q.sendable = q.known.Sendable(q.lacking, s.now())
+	atOnce := content.OwnCorrections
+	if q.server.Provider != "" {
+		atOnce = content.ForeignCorrections
+	}
+	q.known.NoteOverwritten(want, seen, atOnce, s.now())
 }
 
 // settle brings one primary along: it gets the zone if it has none, or what it lacks. If somebody else was faster, it is unsettled: all
@@ -361,6 +372,7 @@ func (s *primarySync) compareSent(q *primary, sent error) {
 	}
 	s.noteForeign(q)
 	s.compare(q)
+	s.noteOverwrittenAgain(q)
 	s.noteOvertaking(q, errors.Is(sent, host.ErrConflict))
 }
 
@@ -380,6 +392,7 @@ func (s *primarySync) noteOvertaking(q *primary, raced bool) {
 			s.noteOverwritten(q, key, s.state.content.AddedValues(has, nil))
 		}
 	}
+	q.sendable = q.known.Sendable(q.lacking, s.now())
 }
 
 // lacksMore reports whether a primary lacks what the update that it took did not have: another primary was seen with it meanwhile.

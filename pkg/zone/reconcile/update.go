@@ -40,7 +40,7 @@ func (s *primarySync) applyChanges(ctx context.Context, q *primary) error {
 		"serial", result.SOA.Serial, "refused", refused, "problem", problem)
 	if err == nil {
 		q.applied, q.written = changes, result.SOA
-		q.known.NoteSent(changes.Keys())
+		q.known.NoteSent(changes.Keys(), result.Refused)
 		q.host.Written(q.seen.SOA, result.SOA, changes.Keys())
 	}
 	return err

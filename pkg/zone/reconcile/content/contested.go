@@ -6,15 +6,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
 // An RRset that somebody else overwrites again and again is contested: it is corrected less and less often, each RRset by itself, so that who
 // may write one name delays no correction of another.
 const (
-	// contestedAfter is how many corrections within contestWindow are made at once.
-	contestedAfter = 3
-	contestWindow  = 10 * time.Minute
+	// contestWindow is how long an overwritten RRset is remembered that nobody overwrites again.
+	contestWindow = 10 * time.Minute
 	// The pauses before further corrections double from the first to the longest.
 	firstContestPause = 5 * time.Second
 	maxContestPause   = 5 * time.Minute
@@ -23,6 +23,12 @@ const (
 	lookDuration = 30 * time.Second
 	// confirmDuration is how long a correction of a contested RRset has to stand until it is programmed.
 	confirmDuration = 10 * time.Second
+)
+
+// How many corrections of an RRset are made at once: on servers of ours, and on those that others run and write to.
+const (
+	OwnCorrections     = 10
+	ForeignCorrections = 3
 )
 
 // overwrite is an RRset that somebody else has overwritten on a server.
@@ -62,8 +68,8 @@ func (p *Primary) WasOurs(key rrset.Key) bool {
 }
 
 // NoteOverwritten takes note that somebody else has overwritten an RRset on the server with what was seen. Until it was ours again, that
-// counts once.
-func (p *Primary) NoteOverwritten(wanted, seen rrset.RRset, now time.Time) {
+// counts once. So many times it is corrected at once.
+func (p *Primary) NoteOverwritten(wanted, seen rrset.RRset, atOnce int, now time.Time) {
 	o := p.overwritten[wanted.Key]
 	switch {
 	case o == nil:
@@ -76,27 +82,34 @@ func (p *Primary) NoteOverwritten(wanted, seen rrset.RRset, now time.Time) {
 		return
 	}
 	o.seen, o.last, o.ours, o.standing = seen, now, false, time.Time{}
-	if o.count++; o.count > contestedAfter {
+	if o.count++; o.count > atOnce {
 		o.pause = min(max(2*o.pause, firstContestPause), maxContestPause)
 	}
 }
 
 // NoteSent takes note of what the server took.
-func (p *Primary) NoteSent(keys iter.Seq[rrset.Key]) {
+func (p *Primary) NoteSent(keys iter.Seq[rrset.Key], refused map[rrset.Key]error) {
 	for key := range keys {
-		if o := p.overwritten[key]; o != nil {
+		if o := p.overwritten[key]; o != nil && refused[key] == nil {
 			o.ours = true
 		}
 	}
 }
 
 // NoteStanding takes note of which RRsets are as declared. What is declared otherwise by now is contested no more.
-func (z *Zone) NoteStanding(p *Primary, isLacking func(rrset.Key) bool, now time.Time) {
+func (z *Zone) NoteStanding(p *Primary, lacks plan.Changes, now time.Time) {
+	if len(p.overwritten) == 0 {
+		return
+	}
+	lacking := map[rrset.Key]bool{}
+	for key := range lacks.Keys() {
+		lacking[key] = true
+	}
 	maps.DeleteFunc(p.overwritten, func(key rrset.Key, o *overwrite) bool {
 		switch want, _ := z.desired.Get(key); {
 		case !want.Equal(o.wanted):
 			return true
-		case isLacking(key):
+		case lacking[key]:
 			o.standing = time.Time{}
 		case o.standing.IsZero():
 			o.ours, o.standing = true, now

@@ -25,7 +25,7 @@ func TestPausesOfAContestedRRset(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for n := 1; n <= 12; n++ {
 		for range 2 { // What is seen twice was overwritten once.
-			p.NoteOverwritten(want, theirs, now)
+			p.NoteOverwritten(want, theirs, ForeignCorrections, now)
 		}
 		pause := time.Duration(0)
 		if n > 3 {
@@ -46,8 +46,8 @@ func TestPausesOfAContestedRRset(t *testing.T) {
 		if now = now.Add(pause); len(p.Sendable(lacking, now).Create) != 2 {
 			t.Errorf("%d: it is not corrected after %s", n, pause)
 		}
-		p.NoteSent(lacking.Keys())
-		z.NoteStanding(p, func(rrset.Key) bool { return false }, now)
+		p.NoteSent(lacking.Keys(), nil)
+		z.NoteStanding(p, plan.Changes{}, now)
 		if after, ok := p.NextLook(now); !ok || after != 2*time.Second {
 			t.Errorf("%d: looked at after %s", n, after)
 		}
@@ -69,7 +69,7 @@ func TestPausesOfAContestedRRset(t *testing.T) {
 	if _, ok := p.NextLook(settled); ok {
 		t.Error("it is looked at for ever")
 	}
-	p.NoteOverwritten(want, theirs, now)
+	p.NoteOverwritten(want, theirs, ForeignCorrections, now)
 	p.Contests(now.Add(11 * time.Minute))
 	if len(p.overwritten) > 0 {
 		t.Error("a single change is never forgotten")
