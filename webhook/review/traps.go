@@ -133,8 +133,11 @@ func recordTraps(record v1beta1.Record, rdata []string) []FoundTrap {
 	return findTraps(field, source.RecordType(record), rdata)
 }
 
-// startOfRecord is how texts begin that are records of their own.
-var startOfRecord = regexp.MustCompile(`(?i)^(v=[a-z]+[0-9]+\b|[a-z0-9._-]*(verification|validation)[a-z0-9-]*[=:]|ms=)`)
+var (
+	// startOfRecord is how texts begin that are records of their own.
+	startOfRecord = regexp.MustCompile(`(?i)^(v=[a-z]+[0-9]+\b|[a-z0-9._-]*(verification|validation)[a-z0-9-]*[=:]|ms=)`)
+	startOfSPF    = regexp.MustCompile(`(?i)^v=spf1( |$)`)
+)
 
 func findJoinedTexts(v trapValue) string {
 	const longest = 255 // bytes of a string; a longer text is split there.
@@ -146,7 +149,7 @@ func findJoinedTexts(v trapValue) string {
 		case i == 0 || text == "" || len(v.strs[i-1]) == longest:
 		case startOfRecord.MatchString(text):
 			return fmt.Sprintf("%q begins like a record of its own, and is string %d of one TXT record, which readers join without a blank; declare it by itself", shown(text), i+1)
-		case strings.HasPrefix(strings.ToLower(v.strs[0]), "v=spf1 ") && !strings.HasSuffix(v.strs[i-1], " ") && text[0] != ' ':
+		case startOfSPF.MatchString(v.strs[0]) && !strings.HasSuffix(v.strs[i-1], " ") && text[0] != ' ':
 			return fmt.Sprintf("readers join the strings of one TXT record without a blank: %q; write the SPF record as one text", shown(v.strs[i-1]+text))
 		}
 	}

@@ -18,7 +18,7 @@ func TestTraps(t *testing.T) {
 		"one text":                    {txt(`"v=spf1 mx -all"`), ""},
 		"two records":                 {txt(`"v=spf1 mx -all", "site-verification=abc123"`), "txt-list"},
 		"two records, other order":    {txt(`"google-site-verification=abc123", "v=spf1 mx -all"`), "txt-list"},
-		"words of an SPF text":        {txt(`"v=spf1", "mx", "-all"`), ""},
+		"words of an SPF text":        {txt(`"v=spf1", "mx", "-all"`), "txt-list"},
 		"joined words of an SPF text": {txt(`"v=spf1 mx", "-all"`), "txt-list"},
 		"strings of an SPF text":      {txt(`"v=spf1 mx ", "-all"`), ""},
 		"strings of a key":            {txt(`"v=DKIM1; k=rsa; p=MIIBIjANBg", "kqhkiG9w0BAQ=="`), ""},

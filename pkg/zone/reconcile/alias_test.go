@@ -20,23 +20,23 @@ import (
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
-// wwwObjects declare data of www, by kind: each an alias or an address.
-var wwwObjects = map[string]func(meta metav1.ObjectMeta, alias bool) source.Object{
-	"record": func(meta metav1.ObjectMeta, alias bool) source.Object {
+// aliasOrAddress has objects by kind: each declares an alias or an address of a name.
+var aliasOrAddress = map[string]func(meta metav1.ObjectMeta, owner string, alias bool) source.Object{
+	"record": func(meta metav1.ObjectMeta, owner string, alias bool) source.Object {
 		if alias {
-			return &v1beta1.CNAMERecord{ObjectMeta: meta, Spec: v1beta1.CNAMERecordSpec{RecordCommon: v1beta1.RecordCommon{Name: "www"}, Target: "cdn.example.net."}}
+			return &v1beta1.CNAMERecord{ObjectMeta: meta, Spec: v1beta1.CNAMERecordSpec{RecordCommon: v1beta1.RecordCommon{Name: owner}, Target: "cdn.example.net."}}
 		}
-		return &v1beta1.ARecord{ObjectMeta: meta, Spec: v1beta1.ARecordSpec{RecordCommon: v1beta1.RecordCommon{Name: "www"}, IPv4Addresses: []string{"192.0.2.10"}}}
+		return &v1beta1.ARecord{ObjectMeta: meta, Spec: v1beta1.ARecordSpec{RecordCommon: v1beta1.RecordCommon{Name: owner}, IPv4Addresses: []string{"192.0.2.10"}}}
 	},
-	"DNSRecord": func(meta metav1.ObjectMeta, alias bool) source.Object {
-		spec := v1beta1.DNSRecordSpec{RecordCommon: v1beta1.RecordCommon{Name: "www"}, Type: "A", Data: []string{"192.0.2.10"}}
+	"DNSRecord": func(meta metav1.ObjectMeta, owner string, alias bool) source.Object {
+		spec := v1beta1.DNSRecordSpec{RecordCommon: v1beta1.RecordCommon{Name: owner}, Type: "A", Data: []string{"192.0.2.10"}}
 		if alias {
 			spec.Type, spec.Data = "CNAME", []string{"cdn.example.net."}
 		}
 		return &v1beta1.DNSRecord{ObjectMeta: meta, Spec: spec}
 	},
-	"DNSEndpoint": func(meta metav1.ObjectMeta, alias bool) source.Object {
-		endpoint := &v1alpha1.Endpoint{DNSName: "www." + rigZone, RecordType: "A", Targets: []string{"192.0.2.10"}}
+	"DNSEndpoint": func(meta metav1.ObjectMeta, owner string, alias bool) source.Object {
+		endpoint := &v1alpha1.Endpoint{DNSName: owner + "." + rigZone, RecordType: "A", Targets: []string{"192.0.2.10"}}
 		if alias {
 			endpoint.RecordType, endpoint.Targets = "CNAME", []string{"cdn.example.net"}
 		}
@@ -44,12 +44,12 @@ var wwwObjects = map[string]func(meta metav1.ObjectMeta, alias bool) source.Obje
 	},
 }
 
-// wwwObject is an object as admission leaves it, created at a second.
-func wwwObject(kind, name string, second int64, alias bool) source.Object {
-	return wwwObjects[kind](metav1.ObjectMeta{
+// swapped is such an object as admission leaves it, created at a second.
+func swapped(kind, name string, second int64, owner string, alias bool) source.Object {
+	return aliasOrAddress[kind](metav1.ObjectMeta{
 		Namespace: "dns", Name: name, UID: types.UID(name), Generation: 1, CreationTimestamp: metav1.Unix(second, 0), Finalizers: []string{v1beta1.Finalizer},
 		Labels: map[string]string{"in": "yes"}, Annotations: map[string]string{v1beta1.ZoneAnnotation: "example.test"},
-	}, alias)
+	}, owner, alias)
 }
 
 // leaving is an object that is being deleted.
@@ -97,38 +97,45 @@ func askAlways(t *testing.T, s *bind.Server, name string) (stop func() (asked, e
 // one UPDATE changes the name.
 func TestAliasBecomesAddressInOneUpdate(t *testing.T) {
 	for _, alias := range []bool{true, false} {
-		for _, kinds := range [][2]string{{"record", "record"}, {"record", "DNSRecord"}, {"DNSRecord", "DNSEndpoint"}, {"DNSEndpoint", "record"}} {
-			for name, apart := range map[string]bool{"the new object first": true, "both at once": false} {
-				t.Run(fmt.Sprintf("%v, from an alias: %t, %s", kinds, alias, name), func(t *testing.T) {
+		for _, kinds := range [][2]string{{"record", "record"}, {"DNSRecord", "DNSEndpoint"}, {"DNSEndpoint", "record"}} {
+			for _, order := range []string{"the new object first", "both at once", "the old object renamed"} {
+				t.Run(fmt.Sprintf("%v, from an alias: %t, %s", kinds, alias, order), func(t *testing.T) {
 					r := newRig(t, 1, bind.Zone{})
-					old, next := wwwObject(kinds[0], "z-old", 1, alias), wwwObject(kinds[1], "a-new", 2, !alias)
+					old, next := swapped(kinds[0], "z-old", 1, "www", alias), swapped(kinds[1], "a-new", 2, "www", !alias)
 					r.zones.Set(old)
 					r.settle()
 					updates, stop := r.countUpdates(), askAlways(t, r.primary[0], "www")
-					if apart {
+					released := 1
+					switch order {
+					case "the new object first":
 						r.zones.Set(next)
 						r.pass()
 						if n := updates.Load(); n != 0 {
 							t.Errorf("%d UPDATEs for what waits", n)
 						}
-						desired := r.states.stateOf(r.zone).content.Desired()
-						for _, d := range desired.Of(source.KeyOf(next)) {
+						for _, d := range r.states.stateOf(r.zone).content.Desired().Of(source.KeyOf(next)) {
 							if d.Reason != status.Conflict || !d.Waits {
 								t.Errorf("the new object: %+v", d)
 							}
 						}
 						r.zones.Set(leaving(old))
-					} else {
+					case "both at once":
 						r.zones.Set(leaving(old))
 						r.zones.Set(next)
+					default:
+						renamed := swapped(kinds[0], "z-old", 1, "former", alias)
+						renamed.SetGeneration(2)
+						r.zones.Set(renamed)
+						r.zones.Set(next)
+						released = 0
 					}
 					p := r.pass()
-					released := append(p.event.Released, r.settle()...) // Secondaries follow first.
+					gone := append(p.event.Released, r.settle()...) // Secondaries follow first.
 					if asked, empty := stop(); empty > 0 || asked == 0 {
 						t.Errorf("%d of %d answers were empty", empty, asked)
 					}
-					if n := updates.Load(); n != 1 || len(p.event.Unprogrammed) > 0 || len(released) != 1 {
-						t.Errorf("%d UPDATEs; not served: %v, released: %v", n, p.event.Unprogrammed, released)
+					if n := updates.Load(); n != 1 || len(p.event.Unprogrammed) > 0 || len(gone) != released {
+						t.Errorf("%d UPDATEs; not served: %v, released: %v", n, p.event.Unprogrammed, gone)
 					}
 					reply, err := wire.Query(t.Context(), r.primary[0].Addr, "www."+rigZone, dns.TypeA)
 					want := dns.TypeCNAME
