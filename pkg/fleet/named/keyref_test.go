@@ -36,7 +36,7 @@ func TestKeyFromRef(t *testing.T) {
 		"no secret":     {entries("key-name", "mine"), v1beta1.RNDCSecretRef{SecretKey: "s"}, `no entry "s"`},
 		"no statement":  {entries("rndc.key", "hush"), v1beta1.RNDCSecretRef{}, "not a key statement"},
 		"weak": {entries("key-name", "mine", "secret", "YQ==", "algorithm", "HMAC-MD5.SIG-ALG.REG.INT."), v1beta1.RNDCSecretRef{},
-			"algorithm hmac-md5.sig-alg.reg.int is refused as too weak, or not known (RFC 8945 section 6); hmac-sha256, hmac-sha224, hmac-sha384 and hmac-sha512 work: have the server know a new key beside the old one, made with tsig-keygen -a hmac-sha256 mine"},
+			"algorithm hmac-md5.sig-alg.reg.int is refused as too weak, or not known (RFC 8945 section 6); hmac-sha256, hmac-sha224, hmac-sha384 and hmac-sha512 work: have the server know a new key beside the old one, made with tsig-keygen -a hmac-sha256 NAME"},
 		"weak statement":           {entries("rndc.key", `key "dhcp/key:1" { algorithm hmac-sha1; secret "YQ=="; };`), v1beta1.RNDCSecretRef{}, "algorithm hmac-sha1 is refused as too weak"},
 		"of Kerberos":              {entries("key-name", "mine", "secret", "YQ==", "algorithm", "gss-tsig"), v1beta1.RNDCSecretRef{}, "algorithm gss-tsig is not supported: there is no GSS-TSIG here"},
 		"a secret in its place":    {entries("key-name", "mine", "secret", "YQ==", "algorithm", "hush"), v1beta1.RNDCSecretRef{}, `entry "algorithm" names no algorithm; hmac-sha256`},

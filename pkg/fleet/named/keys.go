@@ -84,9 +84,9 @@ func KeyFromSecret(secret *corev1.Secret) (*wire.Key, error) {
 	data := secret.Data
 	where := fmt.Sprintf("Secret %s/%s", secret.Namespace, secret.Name)
 	if _, laidOut := data[keySecretEntry]; !laidOut && len(data) == 1 {
-		for entry, text := range secret.Data { // the only one
+		for _, text := range secret.Data { // the only one
 			if data = statementData(text); data == nil {
-				return nil, fmt.Errorf("%w in %s: entry %q is not a key statement as tsig-keygen prints it", ErrKey, where, entry)
+				return nil, fmt.Errorf("%w in %s: its only entry is not a key statement as tsig-keygen prints it", ErrKey, where)
 			}
 		}
 	}
@@ -101,7 +101,7 @@ func KeyFromSecret(secret *corev1.Secret) (*wire.Key, error) {
 	}
 	algorithm = strings.TrimSuffix(algorithm, ".")
 	if !rndc.IsAlgorithm(algorithm) {
-		return nil, fmt.Errorf("%w in %s: %s", ErrKey, where, refuseAlgorithm(algorithm, name))
+		return nil, fmt.Errorf("%w in %s: %s", ErrKey, where, refuseAlgorithm(algorithm))
 	}
 	if raw, err := base64.StdEncoding.DecodeString(value); err != nil || len(raw) == 0 {
 		return nil, fmt.Errorf("%w in %s: entry %q is not base64", ErrKey, where, keySecretEntry)
@@ -117,7 +117,7 @@ func KeyFromSecret(secret *corev1.Secret) (*wire.Key, error) {
 var refusedAlgorithm = regexp.MustCompile(`^(hmac-(md5|sha[0-9]{1,3})(-[0-9]{2,3})?(\.sig-alg\.reg\.int)?|gss-tsig|gss\.microsoft\.com)$`)
 
 // refuseAlgorithm says why an algorithm is refused, and what to do.
-func refuseAlgorithm(algorithm, key string) string {
+func refuseAlgorithm(algorithm string) string {
 	const works = "hmac-sha256, hmac-sha224, hmac-sha384 and hmac-sha512 work"
 	what := fmt.Sprintf("entry %q names no algorithm", keyAlgorithmEntry)
 	switch {
@@ -126,5 +126,5 @@ func refuseAlgorithm(algorithm, key string) string {
 	case refusedAlgorithm.MatchString(algorithm):
 		what = fmt.Sprintf("algorithm %s is refused as too weak, or not known (RFC 8945 section 6)", algorithm)
 	}
-	return fmt.Sprintf("%s; %s: have the server know a new key beside the old one, made with tsig-keygen -a hmac-sha256 %s", what, works, strings.TrimSuffix(key, "."))
+	return fmt.Sprintf("%s; %s: have the server know a new key beside the old one, made with tsig-keygen -a hmac-sha256 NAME", what, works)
 }
