@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -343,11 +344,29 @@ func firstDifference(a, b string) string {
 	return ""
 }
 
+// A primary that is none of the name servers stays hidden: MNAME and the NS records are those of the file, and nothing is to be reported.
+func TestHiddenPrimaryStaysHidden(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "db")
+	writeTest(t, file, `$TTL 300
+@ SOA hidden hostmaster 2026112601 7200 900 1209600 60
+@ NS ns1.example.net.
+@ NS ns2.example.net.
+hidden A 192.0.2.7
+`)
+	text := runImport(t, nil, "--file", file)
+	zone := buildManifests(t, text)
+	servers, _ := zone.Get(rrset.Key{Name: "example.com.", Type: dns.TypeNS})
+	if diff := cmp.Diff([]string{"ns1.example.net.", "ns2.example.net."}, servers.Rdata); diff != "" || zone.SOA.MName != "hidden.example.com." || zone.SOA.Serial != 2026112601 {
+		t.Errorf("SOA %+v, name servers (-want +got):\n%s", zone.SOA, diff)
+	}
+	reviewManifests(t, text)
+}
+
 // What no object expresses, with its line.
 func TestDifferences(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "db")
 	writeTest(t, file, `$TTL 3600
-@ SOA hidden host@master 7 0 600 86400 60
+@ SOA hid+den host@master 7 0 600 86400 60
 @ 86400 NS ns1
 @ NS ns.example.net.
 ns1 A 192.0.2.53
@@ -371,7 +390,7 @@ moved DNAME example.net.
 www.moved A 192.0.2.1
 `)
 	text := runImport(t, []string{
-		`db:2: example.com. SOA: changed: MNAME hidden.example.com. becomes gone.example.com.:`,
+		`db:2: example.com. SOA: changed: MNAME hid+den.example.com. becomes gone.example.com.:`,
 		`db:2: example.com. SOA: changed: RNAME host\@master.example.com. becomes hostmaster.example.com.:`,
 		`db:2: example.com. SOA: changed: refresh 0 becomes 1:`,
 		`db:3: example.com. NS: changed: its TTL of 86400 seconds becomes 3600`,

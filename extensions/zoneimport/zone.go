@@ -82,12 +82,14 @@ func (m *manifestBuilder) declareServers() {
 	}
 }
 
-// choosePrimary sets the SOA's MNAME. A DNSZone publishes it as a name server, too.
+// choosePrimary sets the SOA's MNAME. A DNSZone publishes it as a name server, too, unless it is hidden: servers notify all name servers
+// but the one that MNAME names.
 func (m *manifestBuilder) choosePrimary() {
 	primary := m.content.soa.MName
-	if !slices.ContainsFunc(m.zone.Spec.NameServers, func(s v1beta1.NameServer) bool { return s.Hostname == primary }) {
+	isListed := slices.ContainsFunc(m.zone.Spec.NameServers, func(s v1beta1.NameServer) bool { return s.Hostname == primary })
+	if m.zone.Spec.SOARecord.HiddenPrimary = !isListed && fitsHost(primary); !isListed && !fitsHost(primary) {
 		first := m.zone.Spec.NameServers[0].Hostname
-		m.changeSOA("MNAME %s becomes %s: spec.soaRecord.primaryNs is published as a name server of the zone, and %[1]s is none", primary, first)
+		m.changeSOA("MNAME %s becomes %s: spec.soaRecord.primaryNs does not take it", primary, first)
 		primary = first
 	}
 	m.content.soa.MName, m.zone.Spec.SOARecord.PrimaryNS = primary, primary

@@ -49,7 +49,7 @@ func DelegatesHere(ns *v1beta1.NSRecord, zone *v1beta1.DNSZone) bool {
 		name, err := rrset.CanonicalName(host)
 		return err == nil && name == to
 	}
-	return isTarget(zone.Spec.SOARecord.PrimaryNS) ||
+	return !zone.Spec.SOARecord.HiddenPrimary && isTarget(zone.Spec.SOARecord.PrimaryNS) ||
 		slices.ContainsFunc(zone.Spec.NameServers, func(s v1beta1.NameServer) bool { return isTarget(s.Hostname) }) ||
 		slices.ContainsFunc(slices.Collect(maps.Keys(zone.Spec.NameServerIPs)), isTarget)
 }

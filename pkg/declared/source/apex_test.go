@@ -124,6 +124,19 @@ func TestBuildApex(t *testing.T) {
 				"ns1.example.com. 3600 A 192.0.2.1", "ns1.example.com. 3600 AAAA 2001:db8::1", "ns2.example.com. 3600 A 192.0.2.2",
 			},
 		},
+		"hidden primary": {
+			spec: func(s *v1beta1.DNSZoneSpec) {
+				s.SOARecord.PrimaryNS, s.SOARecord.HiddenPrimary = "hidden.example.com.", true
+				s.NameServers = []v1beta1.NameServer{{Hostname: "ns1.example.com.", IPv4Address: "192.0.2.1"}}
+				s.NameServerIPs = map[string]string{"ns2.example.com.": "2001:db8::2"}
+			},
+			options: Options{ServerAddresses: []netip.Addr{server}},
+			want: []string{
+				"example.com. 3600 NS ns1.example.com., ns2.example.com.",
+				"ns1.example.com. 3600 A 192.0.2.1", "ns2.example.com. 3600 AAAA 2001:db8::2",
+			},
+			soa: rrset.SOA{MName: "hidden.example.com.", RName: "admin.example.com.", Refresh: 3600, Retry: 600, Expire: 604800, Minimum: 86400, TTL: 3600},
+		},
 		"older form of addresses": {
 			spec: func(s *v1beta1.DNSZoneSpec) {
 				s.SOARecord.PrimaryNS = "ns1.example.com."
@@ -256,14 +269,19 @@ func TestBuildRefusesZone(t *testing.T) {
 		spec    func(*v1beta1.DNSZoneSpec)
 		message string
 	}{
-		"zone name":           {func(s *v1beta1.DNSZoneSpec) { s.ZoneName = "exa mple" }, "spec.zoneName: "},
-		"root":                {func(s *v1beta1.DNSZoneSpec) { s.ZoneName = "." }, "spec.zoneName: "},
-		"wildcard":            {func(s *v1beta1.DNSZoneSpec) { s.ZoneName = "*.example.com" }, "spec.zoneName: "},
-		"IDN":                 {func(s *v1beta1.DNSZoneSpec) { s.ZoneName = "bücher.example" }, `write "xn--bcher-kva.example"`},
-		"TTL":                 {func(s *v1beta1.DNSZoneSpec) { s.TTL = &tooLong }, "spec.ttl: "},
-		"no primaryNs":        {func(s *v1beta1.DNSZoneSpec) { s.SOARecord.PrimaryNS = "" }, "spec.soaRecord.primaryNs: "},
-		"primaryNs no dot":    {func(s *v1beta1.DNSZoneSpec) { s.SOARecord.PrimaryNS = "ns1.example.com" }, `"ns1.example.com." with the final dot`},
-		"primaryNs address":   {func(s *v1beta1.DNSZoneSpec) { s.SOARecord.PrimaryNS = "192.0.2.1" }, "spec.soaRecord.primaryNs: "},
+		"zone name":         {func(s *v1beta1.DNSZoneSpec) { s.ZoneName = "exa mple" }, "spec.zoneName: "},
+		"root":              {func(s *v1beta1.DNSZoneSpec) { s.ZoneName = "." }, "spec.zoneName: "},
+		"wildcard":          {func(s *v1beta1.DNSZoneSpec) { s.ZoneName = "*.example.com" }, "spec.zoneName: "},
+		"IDN":               {func(s *v1beta1.DNSZoneSpec) { s.ZoneName = "bücher.example" }, `write "xn--bcher-kva.example"`},
+		"TTL":               {func(s *v1beta1.DNSZoneSpec) { s.TTL = &tooLong }, "spec.ttl: "},
+		"no primaryNs":      {func(s *v1beta1.DNSZoneSpec) { s.SOARecord.PrimaryNS = "" }, "spec.soaRecord.primaryNs: "},
+		"primaryNs no dot":  {func(s *v1beta1.DNSZoneSpec) { s.SOARecord.PrimaryNS = "ns1.example.com" }, `"ns1.example.com." with the final dot`},
+		"primaryNs address": {func(s *v1beta1.DNSZoneSpec) { s.SOARecord.PrimaryNS = "192.0.2.1" }, "spec.soaRecord.primaryNs: "},
+		"hidden and alone":  {func(s *v1beta1.DNSZoneSpec) { s.SOARecord.HiddenPrimary = true }, "spec.soaRecord.hiddenPrimary: the zone would have no name server"},
+		"hidden and listed": {func(s *v1beta1.DNSZoneSpec) {
+			s.SOARecord.HiddenPrimary = true
+			s.NameServers = []v1beta1.NameServer{{Hostname: "ns2.example.com."}, {Hostname: s.SOARecord.PrimaryNS}}
+		}, "spec.nameServers[1].hostname: ns1.example.net. is soaRecord.primaryNs, which hiddenPrimary keeps out"},
 		"no adminEmail":       {func(s *v1beta1.DNSZoneSpec) { s.SOARecord.AdminEmail = "" }, "spec.soaRecord.adminEmail: "},
 		"serial":              {func(s *v1beta1.DNSZoneSpec) { s.SOARecord.Serial = 1 << 32 }, "spec.soaRecord.serial: "},
 		"negative refresh":    {func(s *v1beta1.DNSZoneSpec) { s.SOARecord.Refresh = -1 }, "spec.soaRecord.refresh: "},

@@ -10,16 +10,20 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
-// readServers reads the zone's name servers: primaryNs, nameServers and what nameServerIps names.
+// readServers reads the zone's name servers: primaryNs unless it is hidden, nameServers and what nameServerIps names.
 func (a *zoneApex) readServers(spec *v1beta1.DNSZoneSpec) error {
 	var errs []error
-	if a.soa.MName != "" {
+	hidden := spec.SOARecord.HiddenPrimary
+	if a.soa.MName != "" && !hidden {
 		a.servers = []string{a.soa.MName}
 	}
 	add := func(field, name string, addresses ...string) {
 		server, _, _, err := resolveHost(field, name, a.name)
 		if err == nil && server == "." {
 			err = fmt.Errorf(`%s: "." is the root of DNS and no host`, field)
+		}
+		if err == nil && hidden && server == a.soa.MName {
+			err = fmt.Errorf("%s: %s is soaRecord.primaryNs, which hiddenPrimary keeps out of the name servers: remove one of the two", field, name)
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -45,6 +49,9 @@ func (a *zoneApex) readServers(spec *v1beta1.DNSZoneSpec) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(spec.NameServerIPs)) {
 		add("spec.nameServerIps", name, nonEmpty(spec.NameServerIPs[name])...)
+	}
+	if hidden && len(spec.NameServers)+len(spec.NameServerIPs) == 0 {
+		errs = append(errs, errors.New("spec.soaRecord.hiddenPrimary: the zone would have no name server: list its secondaries in spec.nameServers"))
 	}
 	return errors.Join(errs...)
 }

@@ -38,7 +38,7 @@ func StandaloneKeys(spec *v1beta1.Bind9InstanceSpec) KeySettings {
 	return KeySettings{Rotation: key, Ref: firstNonNil(key.SecretRef, ptr.Deref(spec.Config, v1beta1.Bind9Config{}).RNDCSecretRef)}
 }
 
-var keyStatement = regexp.MustCompile(`^\s*key\s+"?([A-Za-z0-9_.-]+)"?\s*\{`)
+var keyStatement = regexp.MustCompile(`^\s*key\s+"?([A-Za-z0-9_./:-]+)"?\s*\{`)
 
 // statementData returns a key statement of named as KeyData lays a key out; nil if the text is none.
 func statementData(text []byte) map[string][]byte {

@@ -35,7 +35,14 @@ func TestKeyFromRef(t *testing.T) {
 		"no name":       {entries("secret", "YQ=="), v1beta1.RNDCSecretRef{}, `no entry "key-name"`},
 		"no secret":     {entries("key-name", "mine"), v1beta1.RNDCSecretRef{SecretKey: "s"}, `no entry "s"`},
 		"no statement":  {entries("rndc.key", "hush"), v1beta1.RNDCSecretRef{}, "not a key statement"},
-		"weak":          {entries("key-name", "mine", "secret", "YQ==", "algorithm", "hmac-md5"), v1beta1.RNDCSecretRef{}, "algorithm"},
+		"weak": {entries("key-name", "mine", "secret", "YQ==", "algorithm", "HMAC-MD5.SIG-ALG.REG.INT."), v1beta1.RNDCSecretRef{},
+			"algorithm hmac-md5.sig-alg.reg.int is refused as too weak, or not known (RFC 8945 section 6); hmac-sha256, hmac-sha224, hmac-sha384 and hmac-sha512 work: have the server know a new key beside the old one, made with tsig-keygen -a hmac-sha256 NAME"},
+		"weak statement":           {entries("rndc.key", `key "dhcp/key:1" { algorithm hmac-sha1; secret "YQ=="; };`), v1beta1.RNDCSecretRef{}, "algorithm hmac-sha1 is refused as too weak"},
+		"of Kerberos":              {entries("key-name", "mine", "secret", "YQ==", "algorithm", "gss-tsig"), v1beta1.RNDCSecretRef{}, "algorithm gss-tsig is not supported: there is no GSS-TSIG here"},
+		"a secret in its place":    {entries("key-name", "mine", "secret", "YQ==", "algorithm", "hush"), v1beta1.RNDCSecretRef{}, `entry "algorithm" names no algorithm; hmac-sha256`},
+		"another in its place":     {entries("key-name", "mine", "secret", "YQ==", "algorithm", "gss-hush"), v1beta1.RNDCSecretRef{}, `algorithm gss is not supported`},
+		"a name with other signs":  {entries("rndc.key", `key "dhcp/key:1" { algorithm hmac-sha256; secret "YQ=="; };`), v1beta1.RNDCSecretRef{}, "dhcp/key:1. hmac-sha256. YQ=="},
+		"a name that ends a quote": {entries("key-name", `a"b`, "secret", "YQ=="), v1beta1.RNDCSecretRef{}, `entry "name" must be a domain name`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

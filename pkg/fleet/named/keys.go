@@ -1,10 +1,12 @@
 package named
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,9 +82,12 @@ var ErrKey = errors.New("no usable TSIG key")
 // reads a key statement of named.conf, as tsig-keygen prints it, that is the only entry. The error wraps ErrKey.
 func KeyFromSecret(secret *corev1.Secret) (*wire.Key, error) {
 	data := secret.Data
+	where := fmt.Sprintf("Secret %s/%s", secret.Namespace, secret.Name)
 	if _, laidOut := data[keySecretEntry]; !laidOut && len(data) == 1 {
 		for _, text := range secret.Data { // the only one
-			data = statementData(text)
+			if data = statementData(text); data == nil {
+				return nil, fmt.Errorf("%w in %s: its only entry is not a key statement as tsig-keygen prints it", ErrKey, where)
+			}
 		}
 	}
 	name := strings.ToLower(strings.TrimSpace(string(data[keyNameEntry])))
@@ -91,13 +96,12 @@ func KeyFromSecret(secret *corev1.Secret) (*wire.Key, error) {
 	if algorithm == "" {
 		algorithm = rndc.DefaultAlgorithm
 	}
-	where := fmt.Sprintf("Secret %s/%s", secret.Namespace, secret.Name)
 	if !isKeyName(name) {
-		return nil, fmt.Errorf("%w in %s: entry %q must be a domain name of letters, digits, hyphens and underscores, such as update.example.com", ErrKey, where, keyNameEntry)
+		return nil, fmt.Errorf("%w in %s: entry %q must be a domain name of letters, digits, hyphens, underscores, \"/\" and \":\", such as update.example.com", ErrKey, where, keyNameEntry)
 	}
 	algorithm = strings.TrimSuffix(algorithm, ".")
 	if !rndc.IsAlgorithm(algorithm) {
-		return nil, fmt.Errorf("%w in %s: entry %q is not a supported algorithm", ErrKey, where, keyAlgorithmEntry)
+		return nil, fmt.Errorf("%w in %s: %s", ErrKey, where, refuseAlgorithm(algorithm))
 	}
 	if raw, err := base64.StdEncoding.DecodeString(value); err != nil || len(raw) == 0 {
 		return nil, fmt.Errorf("%w in %s: entry %q is not base64", ErrKey, where, keySecretEntry)
@@ -107,4 +111,20 @@ func KeyFromSecret(secret *corev1.Secret) (*wire.Key, error) {
 		return nil, fmt.Errorf("%w in %s: %w", ErrKey, where, err)
 	}
 	return key, nil
+}
+
+// refusedAlgorithm has the names of algorithms that exist. Any other text in a Secret may be a secret in the wrong entry.
+var refusedAlgorithm = regexp.MustCompile(`^(hmac-(md5|sha[0-9]{1,3})(-[0-9]{2,3})?(\.sig-alg\.reg\.int)?|gss-tsig|gss\.microsoft\.com)$`)
+
+// refuseAlgorithm says why an algorithm is refused, and what to do.
+func refuseAlgorithm(algorithm string) string {
+	const works = "hmac-sha256, hmac-sha224, hmac-sha384 and hmac-sha512 work"
+	what := fmt.Sprintf("entry %q names no algorithm", keyAlgorithmEntry)
+	switch {
+	case strings.HasPrefix(algorithm, "gss"):
+		return "algorithm " + cmp.Or(refusedAlgorithm.FindString(algorithm), "gss") + " is not supported: there is no GSS-TSIG here, so give the server a key for Lockstep; " + works
+	case refusedAlgorithm.MatchString(algorithm):
+		what = fmt.Sprintf("algorithm %s is refused as too weak, or not known (RFC 8945 section 6)", algorithm)
+	}
+	return fmt.Sprintf("%s; %s: have the server know a new key beside the old one, made with tsig-keygen -a hmac-sha256 NAME", what, works)
 }

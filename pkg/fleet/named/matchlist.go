@@ -14,7 +14,7 @@ import (
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,62}$`)
 
 // keyName has the characters that the name of a TSIG key may have in a configuration.
-var keyName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252})$`)
+var keyName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_./:-]{0,252})$`)
 
 // isKeyName reports whether a text is a TSIG key's name: a domain name, with or without the final dot, that can be sent to a server and
 // stands in a configuration as it is.

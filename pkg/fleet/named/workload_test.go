@@ -368,6 +368,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("read back %v, %v", back, err)
 	}
 	for name, change := range map[string]func(map[string][]byte){
+		"no key":    func(d map[string][]byte) { clear(d); d["x"] = []byte("hush") },
 		"no name":   func(d map[string][]byte) { delete(d, "name") },
 		"quote":     func(d map[string][]byte) { d["name"] = []byte(`x" { }; //`) },
 		"two dots":  func(d map[string][]byte) { d["name"] = []byte("your.servers..are.mine") },

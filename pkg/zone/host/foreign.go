@@ -84,6 +84,9 @@ func (f Foreign) Remedy(err error) string {
 	case e.Rcode == dns.RcodeNotAuth && e.TSIGError == 0:
 		return "; see that the zone is a primary one there, and that no view keeps it from the keys"
 	}
+	if e.Rcode == dns.RcodeRefused && e.Op == "update" && f.Line() == "" {
+		return "; let the update key update the zone, its SOA record as well (allow-update, or an update-policy that includes SOA), or set writers: Shared in the DNSProvider, with which the SOA is left to the server; and see that the zone is a primary one and not frozen"
+	}
 	return RefusalRemedy(e)
 }
 

@@ -158,6 +158,7 @@ func TestProviderProblemsHinderNobodyElse(t *testing.T) {
 	stranger := bind.NewKey("update.")
 	for name, c := range map[string]struct {
 		zone    string
+		policy  string
 		disturb func(r *rig, outside *bind.Server)
 		want    string
 	}{
@@ -169,6 +170,7 @@ func TestProviderProblemsHinderNobodyElse(t *testing.T) {
 			unknown := bind.NewKey("nobody-knows-it.")
 			r.setKeys("corp", &outside.Update, &unknown)
 		}, want: "BADKEY"},
+		"no right to the SOA": {zone: rigZone, policy: "grant * zonesub A AAAA TXT;", want: "an update-policy that includes SOA), or set writers: Shared"},
 		"no right to transfer": {zone: rigZone, disturb: func(r *rig, outside *bind.Server) {
 			r.setKeys("corp", &outside.Update, &powerless)
 		}, want: "allow-transfer"},
@@ -182,7 +184,7 @@ func TestProviderProblemsHinderNobodyElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 1, bind.Zone{})
 			own := slices.Clone(r.scope.servers)
-			outside := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: c.zone}}, Keys: []wire.Key{powerless}})
+			outside := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: c.zone, Policy: c.policy}}, Keys: []wire.Key{powerless}})
 			r.provide("corp", []*bind.Server{outside})
 			if c.disturb != nil {
 				if c.disturb(r, outside); len(r.scope.servers) == 0 {

@@ -106,7 +106,7 @@ type DNSZoneSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	RecordsFrom []RecordSource `json:"recordsFrom,omitempty"`
 
-	// NameServers are published as NS records of the zone, in addition to soaRecord.primaryNs.
+	// NameServers are published as NS records of the zone, in addition to soaRecord.primaryNs unless that is hidden.
 	//
 	// +optional
 	// +listType=atomic
@@ -133,13 +133,19 @@ type DNSZoneSpec struct {
 // SOARecord holds the fields of an SOA record (RFC 1035, section 3.3.13).
 type SOARecord struct {
 	// PrimaryNS is the host name of the zone's primary server (MNAME), ending with a dot: "ns1.example.com.". It is also
-	// published as an NS record.
+	// published as an NS record, unless hiddenPrimary is true.
 	//
 	// +kubebuilder:validation:MaxLength=254
 	// +kubebuilder:validation:XValidation:rule="self.endsWith('.')",message="spec.soaRecord.primaryNs must end with a dot, which says that the name is complete: ns1.example.com."
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9_/-]{1,63}[.])*[A-Za-z0-9_/-]{1,63}[.]?$')",message="spec.soaRecord.primaryNs must be a host name such as ns1.example.com.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots"
 	// +kubebuilder:validation:XValidation:rule="!isIP(self.endsWith('.') ? self.substring(0, size(self) - 1) : self)",message="spec.soaRecord.primaryNs must be a host name such as ns1.example.com., not an IP address"
 	PrimaryNS string `json:"primaryNs"`
+
+	// HiddenPrimary keeps primaryNs out of the NS records, and out of the addresses that are published for name servers: the
+	// primary takes updates and nobody is to ask it. The name servers are nameServers alone, of which there has to be one.
+	//
+	// +optional
+	HiddenPrimary bool `json:"hiddenPrimary,omitempty"`
 
 	// AdminEmail is the mail address of the person responsible (RNAME): "hostmaster.example.com." in DNS notation, or
 	// "hostmaster@example.com", which is converted.
