@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -187,6 +188,13 @@ func TestWriteFrozenZone(t *testing.T) {
 		t.Errorf("a change that was refused moved lastSyncTime from %s to %s", synced, endpoint.Status.LastSyncTime)
 	}
 	f.checkColumns("dnsendpoint/api", "NAME ACCEPTED PROGRAMMED READY AGE", "api True False False")
+	refusal := regexp.MustCompile(`nsupdate sent.* zone="frozen\.example" server="dns-primary-0-0" .* problem=".*REFUSED`)
+	kube.Eventually(f, kube.Settle, func(context.Context) error {
+		if !refusal.MatchString(kube.Kubectl(f, "", "-n", system, "logs", "deployment/lockstep-controller", "--since=5m")) {
+			return errors.New("the controller's log does not mention the refusal")
+		}
+		return nil
+	})
 	f.checkColumns("dnszone/main", "NAME ZONE PROVIDER RECORDS INSTANCES TTL READY AGE", "main frozen.example dns")
 	if zone.Status.FailureReason != "Refused" || !strings.Contains(zone.Status.FailureMessage, "answered REFUSED") {
 		t.Errorf("the zone's failure is %q: %q", zone.Status.FailureReason, zone.Status.FailureMessage)

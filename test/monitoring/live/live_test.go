@@ -153,7 +153,8 @@ func (w *world) changeIsMeasured() {
 	w.Logf("the change was served everywhere within %.3f s", after-sum)
 }
 
-// passesAreCounted has passes over zones that change something, that fail, and that find nothing to do. Each is counted by its outcome.
+// passesAreCounted has passes over zones that change something, that fail, and that find nothing to do. Each is counted by its outcome, and so
+// are its UPDATEs; and what a cache has heard has a time.
 func (w *world) passesAreCounted() {
 	w.Helper()
 	const passes = `sum(lockstep_zone_passes_total{outcome=%q}) or vector(0)`
@@ -166,6 +167,8 @@ func (w *world) passesAreCounted() {
 	}{
 		{fmt.Sprintf(passes, "changed"), func() error { w.setAddress("192.0.2.4"); return nil }},
 		{`sum(lockstep_rrset_changes_total{change="update"})`, func() error { w.setAddress("192.0.2.2"); return nil }},
+		{`sum(lockstep_dns_updates_total{rcode="NOERROR"})`, func() error { w.setAddress("192.0.2.4"); return nil }},
+		{`max(lockstep_cache_last_event_timestamp_seconds)`, func() error { w.setAddress("192.0.2.2"); return nil }},
 		{fmt.Sprintf(passes, "failed"), func() error { return w.client.Create(w.Context(), nowhere) }},
 		{fmt.Sprintf(passes, "unchanged"), func() error {
 			kube.Kubectl(w, "", "--namespace", w.namespace, "annotate", "bind9instance", "dns-primary-0", "test.lockstep/look=again")
@@ -186,6 +189,9 @@ func (w *world) passesAreCounted() {
 			}
 			return err
 		})
+	}
+	if n, err := w.prometheus.value(w.Context(), "sum(lockstep_cache_watches_total)"); n == 0 || err != nil {
+		w.Errorf("%v watches are counted, %v", n, err)
 	}
 	if err := w.client.Delete(w.Context(), nowhere); err != nil {
 		w.Fatal(err)
