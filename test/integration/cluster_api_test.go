@@ -214,18 +214,6 @@ func (f *clusterAPIFixture) life() {
 	f.waitShown(plane, `{.status.conditions[?(@.type=="EndpointPropagated")].type}`, "")
 }
 
-// checkColumns compares what `kubectl get` shows, up to the age.
-func (f *clusterAPIFixture) checkColumns(kind, header, row string) {
-	f.Helper()
-	lines := strings.Split(f.kubectl("get", kind), "\n")
-	if got := strings.Join(strings.Fields(lines[0]), " "); got != header {
-		f.Errorf("kubectl get %s has the columns %s, want %s", kind, got, header)
-	}
-	if got := strings.Join(strings.Fields(lines[1]), " "); !strings.HasPrefix(got, row+" ") {
-		f.Errorf("kubectl get %s shows %s, want %s", kind, got, row)
-	}
-}
-
 // hostile is what one who may edit Clusters in a namespace tries.
 func (f *clusterAPIFixture) hostile() {
 	const endpoint = "controlPlaneEndpoint: {host: 192.0.2.66, port: 6443}"

@@ -113,6 +113,18 @@ func (f *fixture) create(objects ...client.Object) {
 	}
 }
 
+// checkColumns compares what `kubectl get` shows, up to the age.
+func (f *fixture) checkColumns(kind, header, row string) {
+	f.Helper()
+	lines := strings.Split(f.kubectl("get", kind), "\n")
+	if got := strings.Join(strings.Fields(lines[0]), " "); got != header {
+		f.Errorf("kubectl get %s has the columns %s, want %s", kind, got, header)
+	}
+	if got := strings.Join(strings.Fields(lines[1]), " "); !strings.HasPrefix(got, row+" ") {
+		f.Errorf("kubectl get %s shows %s, want %s", kind, got, row)
+	}
+}
+
 // deleteAnyway deletes an object that others depend on, as one does who means it.
 func (f *fixture) deleteAnyway(o client.Object) {
 	f.Helper()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 	"github.com/lockstep-dns/lockstep/test/kube"
@@ -157,21 +159,43 @@ func TestWriteControllerReplaced(t *testing.T) {
 	})
 }
 
-// A zone that a primary refuses to change fails in the server's words, and so does what waits for it; both end with the
-// refusal.
+// A zone that a primary refuses to change fails in the server's words, and so does what waits for it, a record and a DNSEndpoint; all end with
+// the refusal.
 func TestWriteFrozenZone(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "frozen.example", 1, 0)
 	record := f.aRecord("www", "www", "192.0.2.1")
-	f.create(record)
+	endpoint := f.dnsEndpoint("api", endpointEntry("api.frozen.example", "A", 0, "192.0.2.1"))
+	held := map[string][]string{"main": {"api.frozen.example./A"}}
+	f.create(record, endpoint)
 	f.waitReady(record)
+	f.waitProgrammed(endpoint, held)
+	f.checkColumns("dnsendpoint/api", "NAME ACCEPTED PROGRAMMED READY AGE", "api True True True")
+	synced := endpoint.Status.LastSyncTime
 	rndc := func(command string) {
 		f.kubectl("exec", "dns-primary-0-0", "-c", "bindcar", "--", "/lockstep", "rndc", command, "frozen.example")
 	}
 	rndc("freeze")
 	change(f, record, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{"192.0.2.2"} })
+	change(f, endpoint, func(e *v1alpha1.DNSEndpoint) { e.Spec.Endpoints[0].Targets = []string{"192.0.2.2"} })
 	zone := &v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)}
 	waitCondition(f, zone, zoneConditions, "Ready", metav1.ConditionFalse, "PrimaryFailed", "REFUSED")
+	for _, kind := range []string{"Programmed", "Ready"} {
+		waitCondition(f, endpoint, endpointConditions, kind, metav1.ConditionFalse, "PrimaryFailed", "spec.endpoints[0] api.frozen.example./A: ", "dns-primary-0-0", "answered REFUSED")
+	}
+	waitCondition(f, endpoint, endpointConditions, "Accepted", metav1.ConditionTrue, "Accepted", "1 endpoint is part of zone frozen.example")
+	if !endpoint.Status.LastSyncTime.Equal(synced) {
+		t.Errorf("a change that was refused moved lastSyncTime from %s to %s", synced, endpoint.Status.LastSyncTime)
+	}
+	f.checkColumns("dnsendpoint/api", "NAME ACCEPTED PROGRAMMED READY AGE", "api True False False")
+	refusal := regexp.MustCompile(`nsupdate sent.* zone="frozen\.example" server="dns-primary-0-0" .* problem=".*REFUSED`)
+	kube.Eventually(f, kube.Settle, func(context.Context) error {
+		if !refusal.MatchString(kube.Kubectl(f, "", "-n", system, "logs", "deployment/lockstep-controller", "--since=5m")) {
+			return errors.New("the controller's log does not mention the refusal")
+		}
+		return nil
+	})
+	f.checkColumns("dnszone/main", "NAME ZONE PROVIDER RECORDS INSTANCES TTL READY AGE", "main frozen.example dns")
 	if zone.Status.FailureReason != "Refused" || !strings.Contains(zone.Status.FailureMessage, "answered REFUSED") {
 		t.Errorf("the zone's failure is %q: %q", zone.Status.FailureReason, zone.Status.FailureMessage)
 	}
@@ -184,6 +208,8 @@ func TestWriteFrozenZone(t *testing.T) {
 	}
 	rndc("thaw")
 	f.waitServed("www.frozen.example", "A", "192.0.2.2")
+	f.waitServed("api.frozen.example", "A", "192.0.2.2")
+	f.waitProgrammed(endpoint, held)
 	waitCondition(f, zone, zoneConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
 	if zone.Status.FailureReason != "" {
 		t.Errorf("the failure stays: %s", zone.Status.FailureReason)

@@ -152,7 +152,7 @@ func (f *fixture) setSerialByHand(pod string, serial uint32) {
 	f.updateByHand(pod, func(m *dns.Msg) { m.Insert([]dns.RR{rr}) })
 }
 
-// A record's Events report when it was programmed and why it was not, once each.
+// The Events of a record and of a DNSEndpoint report when it was programmed and why it was not, once each.
 func writeEvents(f *fixture) {
 	for _, pod := range []string{"dns-primary-0-0", "dns-primary-1-0"} {
 		f.updateByHand(pod, addRecords("taken.events.example. 300 CNAME elsewhere.example.net."))
@@ -170,6 +170,17 @@ func writeEvents(f *fixture) {
 	if other := f.events(f.Context(), bad); len(other) != 1 {
 		f.Errorf("Events of %s: %q, want one", bad.Name, other)
 	}
+
+	endpoint := f.dnsEndpoint("events-endpoint", endpointEntry("taken.events.example", "AAAA", 0, "2001:db8::1"))
+	f.create(endpoint)
+	waitCondition(f, endpoint, endpointConditions, "Programmed", metav1.ConditionFalse, "Conflict", "spec.endpoints[0] taken.events.example./AAAA: ", "CNAME")
+	waitCondition(f, endpoint, endpointConditions, "Accepted", metav1.ConditionTrue, "Accepted")
+	f.waitEvent(endpoint, "Warning RecordFailed", "Conflict: ", "CNAME", "taken.events.example.")
+	for _, pod := range []string{"dns-primary-0-0", "dns-primary-1-0"} {
+		f.updateByHand(pod, removeRRsets("taken.events.example. 0 CNAME x."))
+	}
+	f.waitProgrammed(endpoint, map[string][]string{f.object: {"taken.events.example./AAAA"}})
+	f.waitEvent(endpoint, "Normal RecordProgrammed", "every primary of zone events.example answers with 1 endpoint")
 }
 
 // waitEvent waits until an object has an Event of the type and reason with all of the words.

@@ -225,12 +225,13 @@ func TestSidecarFaultsAreReported(t *testing.T) {
 	if got, failure := f.condition(pod); got != "Progressing: Pod web-0 is starting" || failure != "" {
 		t.Errorf("without a fault: %s, failure %q", got, failure)
 	}
-	terminal := map[int]bool{400: true, 401: true, 403: true, 404: true, 501: true}
+	terminal := map[int]bool{400: true, 401: true, 403: true, 404: true, 418: true, 501: true}
 	for code, want := range map[int]string{
 		400: "BindcarBadRequest: Pod web-0 was sent an invalid request to Bindcar API (400): the details",
 		401: "BindcarAuthFailed: Pod web-0 reports that Bindcar authentication failed: the details",
 		403: "BindcarAuthFailed: Pod web-0 reports that Bindcar authentication failed: the details",
 		404: "ZoneNotFound: Pod web-0 reports zone or resource not found in BIND9 (404): the details",
+		418: "BindcarUnreachable: Pod web-0 gave an unexpected HTTP error from Bindcar (418): the details",
 		500: "BindcarInternalError: Pod web-0 reports a Bindcar API internal error (500): the details",
 		501: "BindcarNotImplemented: Pod web-0 reports operation not supported by Bindcar (501): the details",
 		502: "GatewayError: Pod web-0 has a gateway error reaching Bindcar (502): the details",

@@ -57,6 +57,7 @@ func TestMonitoring(t *testing.T) {
 	w.follow()
 	w.everythingIsScraped()
 	w.changeIsMeasured()
+	w.passesAreCounted()
 	w.everyExpressionWorks()
 	w.failureIsCounted()
 	w.accountMayReadMetricsAlone()
@@ -150,6 +151,52 @@ func (w *world) changeIsMeasured() {
 		w.Errorf("the change took %.3f s by the metric, and at most %s until both servers were seen to serve it", measured, took)
 	}
 	w.Logf("the change was served everywhere within %.3f s", after-sum)
+}
+
+// passesAreCounted has passes over zones that change something, that fail, and that find nothing to do. Each is counted by its outcome, and so
+// are its UPDATEs; and what a cache has heard has a time.
+func (w *world) passesAreCounted() {
+	w.Helper()
+	const passes = `sum(lockstep_zone_passes_total{outcome=%q}) or vector(0)`
+	nowhere := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "nowhere"}}
+	nowhere.Spec.ZoneName, nowhere.Spec.ClusterRef = "nowhere.example", "nowhere"
+	nowhere.Spec.SOARecord = v1beta1.SOARecord{PrimaryNS: "ns1.nowhere.example.", AdminEmail: "hostmaster.nowhere.example.", Refresh: 3600, Retry: 600, Expire: 604800}
+	for _, c := range []struct {
+		expr string
+		act  func() error
+	}{
+		{fmt.Sprintf(passes, "changed"), func() error { w.setAddress("192.0.2.4"); return nil }},
+		{`sum(lockstep_rrset_changes_total{change="update"})`, func() error { w.setAddress("192.0.2.2"); return nil }},
+		{`sum(lockstep_dns_updates_total{rcode="NOERROR"})`, func() error { w.setAddress("192.0.2.4"); return nil }},
+		{`max(lockstep_cache_last_event_timestamp_seconds)`, func() error { w.setAddress("192.0.2.2"); return nil }},
+		{fmt.Sprintf(passes, "failed"), func() error { return w.client.Create(w.Context(), nowhere) }},
+		{fmt.Sprintf(passes, "unchanged"), func() error {
+			kube.Kubectl(w, "", "--namespace", w.namespace, "annotate", "bind9instance", "dns-primary-0", "test.lockstep/look=again")
+			return nil
+		}},
+	} {
+		before, err := w.prometheus.value(w.Context(), c.expr)
+		if err == nil {
+			err = c.act()
+		}
+		if err != nil {
+			w.Fatal(err)
+		}
+		kube.Eventually(w, kube.Settle, func(ctx context.Context) error {
+			n, err := w.prometheus.value(ctx, c.expr)
+			if err == nil && n <= before {
+				err = fmt.Errorf("%s is %v, as before", c.expr, n)
+			}
+			return err
+		})
+	}
+	if n, err := w.prometheus.value(w.Context(), "sum(lockstep_cache_watches_total)"); n == 0 || err != nil {
+		w.Errorf("%v watches are counted, %v", n, err)
+	}
+	if err := w.client.Delete(w.Context(), nowhere); err != nil {
+		w.Fatal(err)
+	}
+	w.waitServed("192.0.2.2")
 }
 
 // waitQuiet waits until no change is on its way.
