@@ -11,7 +11,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
@@ -20,7 +20,7 @@ import (
 func refuseUnsupported(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := request.RequestInfoFrom(r.Context())
-		if !ok || !info.IsResourceRequest || info.APIGroup != sync.GroupName {
+		if !ok || !info.IsResourceRequest || info.APIGroup != syncv1.GroupName {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -35,11 +35,11 @@ func refuseUnsupported(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		err := apierrors.NewMethodNotSupported(sync.Resource(info.Resource), info.Verb)
+		err := apierrors.NewMethodNotSupported(syncv1.Resource(info.Resource), info.Verb)
 		err.ErrStatus.Message = message
 		err.ErrStatus.Code, err.ErrStatus.Reason = http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed
 		w.Header().Set("Allow", allowed)
-		responsewriters.ErrorNegotiated(err, codecs, sync.SchemeGroupVersion, w, r)
+		responsewriters.ErrorNegotiated(err, codecs, syncv1.SchemeGroupVersion, w, r)
 	})
 }
 
@@ -65,5 +65,5 @@ func readOnlyMessage(kind syncstatus.Kind, name string) string {
 
 func subresourceMessage(kind syncstatus.Kind) string {
 	return fmt.Sprintf("group %s has of %s only the subresource syncstatus of one object by its name; the objects themselves are in group %s",
-		sync.GroupName, kind.Resource, kind.GroupVersion().Group)
+		syncv1.GroupName, kind.Resource, kind.GroupVersion().Group)
 }

@@ -29,21 +29,21 @@ func newRequestLimiter(inFlight int) *requestLimiter {
 }
 
 // setSynced is a manager's runnable: it is started when the caches are full.
-func (g *requestLimiter) setSynced(context.Context) error {
-	g.synced.Store(true)
+func (l *requestLimiter) setSynced(context.Context) error {
+	l.synced.Store(true)
 	return nil
 }
 
 // drain makes a context that ends the delay after the parent. In between the gate lets requests through but says that it is not ready, so
 // that nobody connects any more when the server goes away. kube-apiserver goes on using the connections that it has: in the second half
 // of the delay each answer closes its own, for a review that is sent while the server closes the connection is lost.
-func (g *requestLimiter) drain(parent context.Context, delay time.Duration) context.Context {
+func (l *requestLimiter) drain(parent context.Context, delay time.Duration) context.Context {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	go func() {
 		<-parent.Done()
-		g.draining.Store(true)
+		l.draining.Store(true)
 		time.Sleep(delay / 2)
-		g.closeConnections.Store(true)
+		l.closeConnections.Store(true)
 		time.Sleep(delay / 2)
 		cancel()
 	}()
@@ -51,27 +51,27 @@ func (g *requestLimiter) drain(parent context.Context, delay time.Duration) cont
 }
 
 // checkReady is the readiness probe.
-func (g *requestLimiter) checkReady(*http.Request) error {
+func (l *requestLimiter) checkReady(*http.Request) error {
 	switch {
-	case !g.synced.Load():
+	case !l.synced.Load():
 		return errors.New("the caches are not full yet")
-	case g.draining.Load():
+	case l.draining.Load():
 		return errors.New("about to end")
 	}
 	return nil
 }
 
 // limit guards a handler with the gate.
-func (g *requestLimiter) limit(next http.Handler) http.Handler {
+func (l *requestLimiter) limit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.closeConnections.Load() {
+		if l.closeConnections.Load() {
 			w.Header().Set("Connection", "close")
 		}
-		if !g.synced.Load() {
+		if !l.synced.Load() {
 			http.Error(w, "the caches are not full yet", http.StatusServiceUnavailable)
 			return
 		}
-		body, release, err := g.bodies.read(w, r)
+		body, release, err := l.bodies.read(w, r)
 		if err != nil {
 			w.Header().Set("Connection", "close")
 			http.Error(w, err.Error(), err.code)
@@ -79,11 +79,11 @@ func (g *requestLimiter) limit(next http.Handler) http.Handler {
 		}
 		defer release()
 		host := hostOf(r)
-		if !g.places.take(host, 1) {
+		if !l.places.take(host, 1) {
 			http.Error(w, "too many reviews at once", http.StatusServiceUnavailable)
 			return
 		}
-		defer g.places.take(host, -1)
+		defer l.places.take(host, -1)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, r.WithContext(review.WithSender(r.Context(), host)))
 	})

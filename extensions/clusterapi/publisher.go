@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 )
@@ -95,22 +95,22 @@ func refusalOf(err error) string {
 
 // observe asks for the SyncStatus of a DNSEndpoint, which comes from live answers.
 func (p *publisher) observe(ctx context.Context, wanted, found *v1alpha1.DNSEndpoint, name *status.PublishedName) error {
-	answers := &sync.SyncStatus{}
+	answers := &syncv1.SyncStatus{}
 	key := client.ObjectKey{Namespace: wanted.Namespace, Name: strings.ToLower(endpointKind.Kind) + "." + wanted.Name}
 	if err := p.live.Get(ctx, key, answers); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading SyncStatus %s: %w", key.Name, err)
 	}
 	if isAbout(answers.ObjectRef, wanted, found) {
-		name.Accepted = verdictOf(answers.Status.Conditions, sync.ConditionAccepted)
-		name.Programmed = verdictOf(answers.Status.Conditions, sync.ConditionProgrammed)
-		name.Propagated = verdictOf(answers.Status.Conditions, sync.ConditionPropagated)
+		name.Accepted = verdictOf(answers.Status.Conditions, syncv1.ConditionAccepted)
+		name.Programmed = verdictOf(answers.Status.Conditions, syncv1.ConditionProgrammed)
+		name.Propagated = verdictOf(answers.Status.Conditions, syncv1.ConditionPropagated)
 	}
 	return nil
 }
 
 // isAbout reports whether a SyncStatus is about the DNSEndpoint that is wanted: found, of which it is, may be an older one, or have been
 // changed by somebody else.
-func isAbout(ref sync.ObjectReference, wanted, found *v1alpha1.DNSEndpoint) bool {
+func isAbout(ref syncv1.ObjectReference, wanted, found *v1alpha1.DNSEndpoint) bool {
 	return found.UID != "" && ref.UID == found.UID && ref.Generation == found.Generation && equality.Semantic.DeepEqual(found.Spec, wanted.Spec)
 }
 

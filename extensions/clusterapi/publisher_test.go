@@ -10,13 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
 // Answers about another object, an older declaration or one that somebody changed show nothing about the wanted one.
 func TestIsAbout(t *testing.T) {
-	ref := sync.ObjectReference{UID: "1", Generation: 2}
+	ref := syncv1.ObjectReference{UID: "1", Generation: 2}
 	wanted := &v1alpha1.DNSEndpoint{Spec: v1alpha1.DNSEndpointSpec{Endpoints: []*v1alpha1.Endpoint{{DNSName: "a", Targets: []string{"192.0.2.1"}}}}}
 	for name, c := range map[string]struct {
 		change func(found *v1alpha1.DNSEndpoint)
@@ -35,7 +35,7 @@ func TestIsAbout(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if isAbout(sync.ObjectReference{}, wanted, wanted) {
+	if isAbout(syncv1.ObjectReference{}, wanted, wanted) {
 		t.Error("no answer is taken for one")
 	}
 }

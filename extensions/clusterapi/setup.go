@@ -28,7 +28,7 @@ import (
 	controlplane "github.com/lockstep-dns/lockstep/pkg/apis/clusterapi/controlplane/v1beta1"
 	infrastructure "github.com/lockstep-dns/lockstep/pkg/apis/clusterapi/infrastructure/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 )
@@ -44,7 +44,7 @@ const (
 
 // AddToScheme adds the kinds that this package reads and writes to a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
-	return errors.Join(infrastructure.AddToScheme(scheme), controlplane.AddToScheme(scheme), sync.AddToScheme(scheme))
+	return errors.Join(infrastructure.AddToScheme(scheme), controlplane.AddToScheme(scheme), syncv1.AddToScheme(scheme))
 }
 
 // Feature is the gate of everything here, which is off by default.

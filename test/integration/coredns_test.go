@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
@@ -79,11 +79,11 @@ func (c corednsTest) testStatus() {
 }
 
 // rowOf returns the row of a replica in the SyncStatus of an object.
-func (c corednsTest) rowOf(ctx context.Context, object string, replica netip.AddrPort) (v *sync.SyncStatus, row sync.ServerStatus, err error) {
+func (c corednsTest) rowOf(ctx context.Context, object string, replica netip.AddrPort) (v *syncv1.SyncStatus, row syncv1.ServerStatus, err error) {
 	if v, err = c.status(ctx, object); err != nil {
 		return v, row, err
 	}
-	n := slices.IndexFunc(v.Servers, func(r sync.ServerStatus) bool { return r.Provider == "etcd" && r.Address == replica.String() })
+	n := slices.IndexFunc(v.Servers, func(r syncv1.ServerStatus) bool { return r.Provider == "etcd" && r.Address == replica.String() })
 	if n < 0 {
 		return v, row, fmt.Errorf("%s has no row of %s: %+v", object, replica, v.Servers)
 	}
@@ -91,11 +91,11 @@ func (c corednsTest) rowOf(ctx context.Context, object string, replica netip.Add
 }
 
 // waitRow waits until the row of a replica is as wanted.
-func (c corednsTest) waitRow(object string, replica netip.AddrPort, state sync.ServerState, says string) {
+func (c corednsTest) waitRow(object string, replica netip.AddrPort, state syncv1.ServerState, says string) {
 	c.Helper()
 	kube.Eventually(c, kube.Settle, func(ctx context.Context) error {
 		v, row, err := c.rowOf(ctx, object, replica)
-		if err == nil && (row.State != state || !strings.Contains(row.Message, says) || v.Status.InSync && state != sync.StateInSync) {
+		if err == nil && (row.State != state || !strings.Contains(row.Message, says) || v.Status.InSync && state != syncv1.StateInSync) {
 			err = fmt.Errorf("%s is %s, row %+v", object, v.Status.Phase, row)
 		}
 		return err
@@ -120,7 +120,7 @@ func (c corednsTest) testRows() {
 	c.waitInSync("dnszone.main", "arecord.www")
 	for _, object := range []string{"dnszone.main", "arecord.www"} {
 		for _, replica := range c.world.addrs() {
-			c.waitRow(object, replica, sync.StateInSync, "not signed")
+			c.waitRow(object, replica, syncv1.StateInSync, "not signed")
 			if v, row, err := c.rowOf(c.Context(), object, replica); err != nil || row.Serial != nil || len(v.Servers) != 3 {
 				c.Errorf("%s: row %+v of %d, %v", object, row, len(v.Servers), err)
 			}
@@ -147,8 +147,8 @@ func (c corednsTest) testCachedAnswer() {
 	c.create(cached)
 	c.waitOutside("cached.coredns.example.", []string{"192.0.2.30"}, c.world.replicas[1].addr)
 	change(c.fixture, c.aRecord("cached", "cached"), func(a *v1beta1.ARecord) { a.Spec.IPv4Addresses = []string{"192.0.2.31"} })
-	c.waitRow("arecord.cached", c.world.replicas[0].addr, sync.StateInSync, "not signed")
-	c.waitRow("arecord.cached", c.world.replicas[1].addr, sync.StateStale, "cache")
+	c.waitRow("arecord.cached", c.world.replicas[0].addr, syncv1.StateInSync, "not signed")
+	c.waitRow("arecord.cached", c.world.replicas[1].addr, syncv1.StateStale, "cache")
 	c.waitInSync("arecord.cached")
 }
 
@@ -186,7 +186,7 @@ func (c corednsTest) testUnsupported() {
 			return fmt.Errorf("the record says %+v", accepted)
 		}
 		v, err := c.status(ctx, "caarecord.caa")
-		if err == nil && (v.Status.Phase != sync.PhaseFailed || v.Status.FailureReason != status.Unsupported) {
+		if err == nil && (v.Status.Phase != syncv1.PhaseFailed || v.Status.FailureReason != status.Unsupported) {
 			err = fmt.Errorf("its SyncStatus says %+v", v.Status)
 		}
 		return err
@@ -199,7 +199,7 @@ func (c corednsTest) testUnsupported() {
 
 func (c corednsTest) testReplicaStopped() {
 	c.world.replicas[0].process.kill()
-	c.waitRow("arecord.www", c.world.replicas[0].addr, sync.StateUnreachable, "")
+	c.waitRow("arecord.www", c.world.replicas[0].addr, syncv1.StateUnreachable, "")
 	c.waitProvider(c.provider, status.Reachable, metav1.ConditionFalse, status.Unreachable)
 	change(c.fixture, c.aRecord("www", "www"), func(a *v1beta1.ARecord) { a.Spec.IPv4Addresses = []string{"192.0.2.11"} })
 	c.waitOutside("www.coredns.example.", []string{"192.0.2.11"}, c.world.replicas[1].addr)

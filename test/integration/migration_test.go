@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
@@ -45,8 +45,8 @@ func TestMigrationOfPods(t *testing.T) {
 	stranger := f.idlePod("stranger", former)
 	f.create(stranger)
 	f.waitReadyReason(instance, status.ForeignPods, "Pod stranger; delete them")
-	f.waitVerdict("dnszone.main", sync.PhaseOutOfSync, status.ForeignPods)
-	f.waitVerdict("bind9instance.dns-primary-0", sync.PhaseOutOfSync, status.ForeignPods)
+	f.waitVerdict("dnszone.main", syncv1.PhaseOutOfSync, status.ForeignPods)
+	f.waitVerdict("bind9instance.dns-primary-0", syncv1.PhaseOutOfSync, status.ForeignPods)
 	addresses := f.serviceEndpoints("dns-primary-0")
 	if len(addresses) != 2 || !slices.Contains(addresses, "stranger") || !slices.Contains(addresses, "dns-primary-0-0") {
 		t.Errorf("the Service sends queries to %v", addresses)
@@ -61,18 +61,18 @@ func TestMigrationOfPods(t *testing.T) {
 	f.waitReadyReason(instance, status.ForeignPods, "EndpointSlice by-hand; delete them")
 	f.deleteAnyway(byHand)
 	f.waitReadyReason(instance, status.AllReady, "")
-	f.waitVerdict("dnszone.main", sync.PhaseInSync, string(sync.StateInSync))
+	f.waitVerdict("dnszone.main", syncv1.PhaseInSync, string(syncv1.StateInSync))
 }
 
 // waitVerdict waits until a SyncStatus has a phase, for the reason of its condition Propagated.
-func (f *fixture) waitVerdict(name string, phase sync.Phase, reason string) {
+func (f *fixture) waitVerdict(name string, phase syncv1.Phase, reason string) {
 	f.Helper()
 	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		v, err := f.status(ctx, name)
 		if err != nil {
 			return err
 		}
-		if c := meta.FindStatusCondition(v.Status.Conditions, sync.ConditionPropagated); v.Status.Phase != phase || c == nil || c.Reason != reason {
+		if c := meta.FindStatusCondition(v.Status.Conditions, syncv1.ConditionPropagated); v.Status.Phase != phase || c == nil || c.Reason != reason {
 			return fmt.Errorf("%s says %+v", name, v.Status)
 		}
 		return nil

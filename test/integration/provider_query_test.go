@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/test/kube"
 	namedtest "github.com/lockstep-dns/lockstep/test/named"
@@ -43,7 +43,7 @@ func TestProviderQuery(t *testing.T) {
 				f.Errorf("%s: counts %+v", object, c)
 			}
 		}
-		list := &sync.SyncStatusList{}
+		list := &syncv1.SyncStatusList{}
 		kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 			if err := f.client.List(ctx, list); err != nil {
 				return err
@@ -89,7 +89,7 @@ func TestProviderQuery(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if v.Status.InSync || v.Servers[0].State == sync.StateInSync {
+			if v.Status.InSync || v.Servers[0].State == syncv1.StateInSync {
 				return fmt.Errorf("%s: %+v", v.Status.Phase, v.Servers[0])
 			}
 			return nil

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
@@ -77,7 +77,7 @@ func TestProviderSecondaries(t *testing.T) {
 	})
 	f.setKey(f.key)
 	f.waitOutside("www.followed.example.", []string{"192.0.2.10"}, f.bind.Addr, f.nsd.Addr)
-	f.waitRows(sync.StateInSync, sync.StateInSync)
+	f.waitRows(syncv1.StateInSync, syncv1.StateInSync)
 	f.waitProvider(provider, status.Ready, metav1.ConditionTrue, status.AllReady)
 	if err := f.transfer("closed.example."); err == nil {
 		t.Error("the key opens another zone of the same server")
@@ -86,24 +86,24 @@ func TestProviderSecondaries(t *testing.T) {
 	f.run("changed", func(f *outsideTest) {
 		f.setWWW("192.0.2.11")
 		f.waitOutside("www.followed.example.", []string{"192.0.2.11"}, f.bind.Addr, f.nsd.Addr)
-		f.waitRows(sync.StateInSync, sync.StateInSync)
+		f.waitRows(syncv1.StateInSync, syncv1.StateInSync)
 	})
 	f.run("stopped", func(f *outsideTest) {
 		f.nsd.Stop()
-		f.waitRows(sync.StateInSync, sync.StateUnreachable)
+		f.waitRows(syncv1.StateInSync, syncv1.StateUnreachable)
 		f.setWWW("192.0.2.12")
-		f.waitRows(sync.StateInSync, sync.StateUnreachable)
+		f.waitRows(syncv1.StateInSync, syncv1.StateUnreachable)
 		f.nsd.Restart(f.key)
 		f.waitOutside("www.followed.example.", []string{"192.0.2.12"}, f.bind.Addr, f.nsd.Addr)
-		f.waitRows(sync.StateInSync, sync.StateInSync)
+		f.waitRows(syncv1.StateInSync, syncv1.StateInSync)
 	})
 	f.run("stale", func(f *outsideTest) {
 		elsewhere := "192.0.2.1 port 53"
 		f.reconfigure(fmt.Sprintf("%s port %d", f.primary.Addr(), f.primary.Port()), elsewhere)
 		f.setWWW("192.0.2.13")
-		f.waitRows(sync.StateStale, sync.StateInSync)
+		f.waitRows(syncv1.StateStale, syncv1.StateInSync)
 		f.reconfigure(elsewhere, fmt.Sprintf("%s port %d", f.primary.Addr(), f.primary.Port()))
-		f.waitRows(sync.StateInSync, sync.StateInSync)
+		f.waitRows(syncv1.StateInSync, syncv1.StateInSync)
 	})
 	f.run("key rotated", func(f *outsideTest) {
 		next := namedtest.NewKey(f.key.Name)
@@ -114,7 +114,7 @@ func TestProviderSecondaries(t *testing.T) {
 		old := *f
 		f.key = next
 		f.setWWW("192.0.2.14")
-		f.waitRows(sync.StateInSync, sync.StateInSync)
+		f.waitRows(syncv1.StateInSync, syncv1.StateInSync)
 		if err := old.transfer("followed.example."); err == nil {
 			f.Error("the old key still transfers the zone")
 		}
@@ -122,18 +122,18 @@ func TestProviderSecondaries(t *testing.T) {
 	f.run("read by query", func(f *outsideTest) {
 		f.reconfigure(fmt.Sprintf("allow-transfer { key %q; }", f.key.Name), "allow-transfer { none; }")
 		f.setWWW("192.0.2.15")
-		f.waitRows(sync.StateRefused, sync.StateInSync)
+		f.waitRows(syncv1.StateRefused, syncv1.StateInSync)
 		change(f.fixture, provider, func(p *v1beta1.DNSProvider) { p.Spec.Secondaries.ReadBy = v1beta1.ReadByQuery })
 		f.readBy = "Query"
 		f.waitProvider(provider, status.Ready, metav1.ConditionTrue, status.AllReady)
-		f.waitRows(sync.StateInSync, sync.StateInSync)
+		f.waitRows(syncv1.StateInSync, syncv1.StateInSync)
 		elsewhere := "192.0.2.1 port 53"
 		f.reconfigure(fmt.Sprintf("%s port %d", f.primary.Addr(), f.primary.Port()), elsewhere)
 		f.setWWW("192.0.2.16")
-		f.waitRows(sync.StateStale, sync.StateInSync)
+		f.waitRows(syncv1.StateStale, syncv1.StateInSync)
 		f.reconfigure(elsewhere, fmt.Sprintf("%s port %d", f.primary.Addr(), f.primary.Port()))
 		f.waitOutside("www.followed.example.", []string{"192.0.2.16"}, f.bind.Addr, f.nsd.Addr)
-		f.waitRows(sync.StateInSync, sync.StateInSync)
+		f.waitRows(syncv1.StateInSync, syncv1.StateInSync)
 	})
 	f.run("one too many", func(f *outsideTest) {
 		all := []*v1beta1.DNSProvider{provider}
@@ -230,7 +230,7 @@ func (f *outsideTest) reconfigure(before, after string) {
 }
 
 // waitRows waits until zone and record have rows of the servers outside in these states, first that of BIND.
-func (f *outsideTest) waitRows(want ...sync.ServerState) {
+func (f *outsideTest) waitRows(want ...syncv1.ServerState) {
 	f.Helper()
 	addresses := []string{f.bind.Addr.String(), f.nsd.Addr.String()}
 	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
@@ -239,7 +239,7 @@ func (f *outsideTest) waitRows(want ...sync.ServerState) {
 			if err != nil {
 				return err
 			}
-			var got []sync.ServerState
+			var got []syncv1.ServerState
 			for _, row := range v.Servers {
 				if row.Provider == "outside" && row.Address == addresses[len(got)%2] && row.ReadBy == f.readBy {
 					got = append(got, row.State)

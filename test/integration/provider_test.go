@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/test/kube"
@@ -57,8 +57,8 @@ func TestProvider(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				rows := slices.DeleteFunc(slices.Clone(v.Servers), func(r sync.ServerStatus) bool {
-					return r.Provider != "corp" || r.State != sync.StateInSync || r.Pod != ""
+				rows := slices.DeleteFunc(slices.Clone(v.Servers), func(r syncv1.ServerStatus) bool {
+					return r.Provider != "corp" || r.State != syncv1.StateInSync || r.Pod != ""
 				})
 				if !v.Status.InSync || len(v.Servers) != 3 || len(rows) != 2 {
 					return fmt.Errorf("%s: %s, rows %+v", object, v.Status.Phase, v.Servers)

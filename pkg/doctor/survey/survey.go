@@ -17,7 +17,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	externaldns "github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/doctor"
 	"github.com/lockstep-dns/lockstep/pkg/version"
 )
@@ -79,7 +79,7 @@ func New(config *rest.Config, o Options) (*Survey, error) {
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme), externaldns.AddToScheme(scheme), sync.AddToScheme(scheme),
+	err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme), externaldns.AddToScheme(scheme), syncv1.AddToScheme(scheme),
 		apiextensionsv1.AddToScheme(scheme))
 	return scheme, err
 }

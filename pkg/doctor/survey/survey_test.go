@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/doctor"
 )
 
@@ -75,7 +75,7 @@ func objects() []client.Object {
 	record.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "NotSelected", Message: "m"}}
 	ended := record.DeepCopy()
 	ended.Name, ended.Finalizers, ended.DeletionTimestamp = "ended", []string{v1beta1.Finalizer}, new(metav1.NewTime(now))
-	verdict := &sync.SyncStatus{ObjectMeta: metaOf("dns", "bind9instance.web-0")}
+	verdict := &syncv1.SyncStatus{ObjectMeta: metaOf("dns", "bind9instance.web-0")}
 	verdict.ObjectRef.Kind = "Bind9Instance"
 	return []client.Object{
 		deployment, slice, service, cluster, instance, provider, record, ended, verdict,
@@ -98,7 +98,7 @@ func newSurvey(t *testing.T, o Options, denied ...string) *Survey {
 		t.Fatal(err)
 	}
 	byField := func(field string) client.IndexerFunc {
-		return func(o client.Object) []string { return []string{o.(*sync.SyncStatus).Fields()[field]} }
+		return func(o client.Object) []string { return []string{o.(*syncv1.SyncStatus).Fields()[field]} }
 	}
 	deny := func(o any) error {
 		for _, kind := range denied {
@@ -109,7 +109,7 @@ func newSurvey(t *testing.T, o Options, denied ...string) *Survey {
 		return nil
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects()...).
-		WithIndex(&sync.SyncStatus{}, sync.FieldKind, byField(sync.FieldKind)).WithIndex(&sync.SyncStatus{}, sync.FieldInSync, byField(sync.FieldInSync)).
+		WithIndex(&syncv1.SyncStatus{}, syncv1.FieldKind, byField(syncv1.FieldKind)).WithIndex(&syncv1.SyncStatus{}, syncv1.FieldInSync, byField(syncv1.FieldInSync)).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 				if err := deny(o); err != nil {
