@@ -68,7 +68,7 @@ func NewOptions() *Options {
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace that Lockstep runs in; holds the Secrets of its certificates")
 	fs.DurationVar(&o.Verdicts.MaxAge, "max-age", o.Verdicts.MaxAge, "how old a DNS server's answer may be when a list uses it; a request for a single object always queries the servers")
-	fs.IntVar(&o.Verdicts.QuestionRate, "max-queries-per-second", o.Verdicts.QuestionRate, "how many queries in a second a DNS server that is read by query gets at most; those of each namespace in turn")
+	fs.IntVar(&o.Verdicts.QuestionRate, "max-queries-per-second", o.Verdicts.QuestionRate, "how many queries in a second a DNS server that is read by query gets at most; namespaces take turns")
 	fs.DurationVar(&o.Verdicts.Deadline, "deadline", o.Verdicts.Deadline, "how long to wait for a DNS server that does not answer; the answer then says so")
 	fs.DurationVar(&o.Verdicts.WatchInterval, "watch-interval", o.Verdicts.WatchInterval, "how often to query the serial of a watched zone from its DNS servers; a server that sends notifications is queried for few of its zones each time")
 	fs.DurationVar(&o.Verdicts.VerifyInterval, "verify-interval", o.Verdicts.VerifyInterval, "how often to transfer a zone completely although its serial has not changed; 0 for never")

@@ -248,7 +248,7 @@ func castAll[T any](items []any) []T {
 	return out
 }
 
-// Keys are those of the cached objects of a kind in a namespace, or in all with "".
+// Keys lists the cached objects of a kind in a namespace, or in all with "".
 func (i *Informers) Keys(kind, namespace string) []source.ObjectKey {
 	var keys []source.ObjectKey
 	for _, o := range List[metav1.Object](i, kind, namespace) {

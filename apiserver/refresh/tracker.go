@@ -85,7 +85,7 @@ type joiningInterest struct {
 	followed bool
 }
 
-// newTracker does nothing until run.
+// newTracker returns a tracker that does nothing until run.
 func newTracker(ctx context.Context, r *Refresher, namespace string) *tracker {
 	ctx, cancel := context.WithCancel(ctx)
 	return &tracker{

@@ -69,7 +69,7 @@ func (o *Options) AddFeatures(gate featuregate.MutableFeatureGate) error {
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.addFlags(fs)
 	fs.DurationVar(&o.ZoneTimeout, "zone-timeout", o.ZoneTimeout, "how long one of its instances may be without a zone before the zone says ProgressDeadlineExceeded")
-	fs.IntVar(&o.QuestionRate, "max-queries-per-second", o.QuestionRate, "how many queries in a second a DNS server that is read by query gets at most; those of each namespace in turn")
+	fs.IntVar(&o.QuestionRate, "max-queries-per-second", o.QuestionRate, "how many queries in a second a DNS server that is read by query gets at most; namespaces take turns")
 	o.Limits.AddFlags(fs)
 	for _, extension := range o.Extensions {
 		extension.AddFlags(fs)

@@ -108,11 +108,11 @@ func judgeClocks(f *Facts) Finding {
 	}
 	skew := f.Server.Value.Local.Sub(f.Server.Value.Clock)
 	if skew.Abs() > maxSkew {
-		return warning(remedy, "the clock here and that of kube-apiserver differ by %s", skew.Abs().Round(time.Second))
+		return warning(remedy, "the clocks here and at kube-apiserver differ by %s", skew.Abs().Round(time.Second))
 	}
 	for _, l := range f.Leases {
 		if at := l.Value.Spec.RenewTime; l.Err == nil && at != nil && at.Sub(f.Now) > maxSkew {
-			return warning(remedy, "the clock of the leader of %s is %s ahead of that of kube-apiserver", l.Value.Name, at.Sub(f.Now).Round(time.Second))
+			return warning(remedy, "the clock of the leader of %s is %s ahead of kube-apiserver's", l.Value.Name, at.Sub(f.Now).Round(time.Second))
 		}
 	}
 	return ok("kube-apiserver's, this machine's and the leaders' agree to %s", maxSkew)

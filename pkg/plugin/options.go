@@ -55,7 +55,7 @@ func (o *commandOptions) validateTargets(targets []target) error {
 		switch {
 		case t.name == "":
 		case o.allNamespaces:
-			return errors.New("--all-namespaces goes without names: a name is that of an object in one namespace")
+			return errors.New("--all-namespaces goes without names: a name belongs to an object in one namespace")
 		case o.selector != "":
 			return errors.New("--selector goes without names")
 		}

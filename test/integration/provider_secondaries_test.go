@@ -230,7 +230,7 @@ func (f *outsideTest) reconfigure(before, after string) {
 }
 
 // waitRows waits until zone and record have rows of the servers outside in these states, first that of BIND.
-func (f *outsideTest) waitRows(want ...sync.ServerState) {
+func (f *outsideTest) waitRows(want ...syncv1.ServerState) {
 	f.Helper()
 	addresses := []string{f.bind.Addr.String(), f.nsd.Addr.String()}
 	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {

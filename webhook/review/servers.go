@@ -181,7 +181,7 @@ func providerWarnings(zone *v1beta1.DNSZone, all *membership.Fleet) (warnings []
 				address = server.Addr.String()
 			}
 			if other, taken := owners[address]; taken {
-				warn("DNSProviders %s and %s both have the server %s: it is used as that of %s only; name one provider, or remove the server from the other", other, p.Name, address, other)
+				warn("DNSProviders %s and %s both have the server %s: it is used as %s's only; name one provider, or remove the server from the other", other, p.Name, address, other)
 				continue
 			}
 			owners[address] = p.Name

@@ -94,7 +94,7 @@ func (f CAPTClusterFacts) ready(vpc Verdict, provisioned bool) (Verdict, time.Du
 	case !vpc.Holds():
 		return vpc, f.Timeouts.VPC
 	case f.Endpoint == "":
-		return False(WaitingForEndpoint, "neither spec.controlPlaneEndpoint nor that of the Cluster has a host yet"), f.Timeouts.VPC
+		return False(WaitingForEndpoint, "neither spec.controlPlaneEndpoint nor the Cluster's has a host yet"), f.Timeouts.VPC
 	case waits && !provisioned:
 		return waiting, f.Timeouts.ControlPlane
 	}

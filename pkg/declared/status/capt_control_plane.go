@@ -79,7 +79,7 @@ func (f CAPTControlPlaneFacts) ready(workspace Verdict, initialized bool) (Verdi
 	case !workspace.Holds():
 		return workspace, f.Timeouts.ControlPlane
 	case f.Endpoint == "":
-		return False(WaitingForEndpoint, "neither spec.controlPlaneEndpoint nor that of the Cluster has a host yet"), f.Timeouts.ControlPlane
+		return False(WaitingForEndpoint, "neither spec.controlPlaneEndpoint nor the Cluster's has a host yet"), f.Timeouts.ControlPlane
 	case waits && !initialized:
 		return waiting, f.Timeouts.ControlPlane
 	}

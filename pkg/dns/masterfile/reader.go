@@ -292,7 +292,7 @@ func (r *reader) record(words []word, place Place) error {
 		record.Run = r.nextRun()
 		return r.emit(record)
 	case h.rrtype == dns.TypeSOA && record.Key.Name != r.zone:
-		return fmt.Errorf("the SOA record is that of %s, and the zone is %s", record.Key.Name, r.zone)
+		return fmt.Errorf("the SOA record belongs to %s, and the zone is %s", record.Key.Name, r.zone)
 	case h.rrtype == dns.TypeSOA && !known:
 		if err := r.defaultToMinimum(data.text); err != nil {
 			return err

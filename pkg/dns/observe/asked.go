@@ -122,7 +122,7 @@ func (o *Observation) SeenAt(k rrset.Key) (at time.Time, known bool) {
 	return a.At, true
 }
 
-// Precedes orders observations of the same server and zone by age.
+// Precedes reports whether an observation is older than another one of the same server and zone.
 func (o *Observation) Precedes(other *Observation) bool {
 	if o.At.Equal(other.At) && o.Mirror != nil && other.Mirror != nil {
 		return o.Mirror.version < other.Mirror.version

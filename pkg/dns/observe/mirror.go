@@ -156,7 +156,7 @@ func (m *Mirror) applyDeltas(t wire.TransferResult, like *Mirror) (*Mirror, erro
 	e, soa := m.beginEdit(), m.SOA
 	for _, d := range t.Deltas {
 		if d.From.Serial != soa.Serial {
-			return nil, fmt.Errorf("incremental transfer: a step begins at serial %d, but the content is that of %d", d.From.Serial, soa.Serial)
+			return nil, fmt.Errorf("incremental transfer: a step begins at serial %d, but the content has serial %d", d.From.Serial, soa.Serial)
 		}
 		for _, r := range d.Deleted {
 			if !e.open(r.Key).remove(r) {

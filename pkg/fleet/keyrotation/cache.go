@@ -70,12 +70,12 @@ func (c *Cache) LastRing(name client.ObjectKey) named.Keyring {
 	return c.rings[name].Keyring
 }
 
-// UpdateKey signs updates to an instance's servers.
+// UpdateKey reads the key that signs updates to an instance's servers.
 func (c *Cache) UpdateKey(ctx context.Context, i *v1beta1.Bind9Instance) (*wire.Key, error) {
 	return c.Get(ctx, UpdateKeySecret(i))
 }
 
-// TransferKey signs transfers from an instance's servers.
+// TransferKey reads the key that signs transfers from an instance's servers.
 func (c *Cache) TransferKey(ctx context.Context, i *v1beta1.Bind9Instance) (*wire.Key, error) {
 	return c.Get(ctx, TransferKeySecret(i))
 }

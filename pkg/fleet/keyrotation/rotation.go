@@ -72,11 +72,11 @@ func (r *Rotator) Ensure(ctx context.Context, owner Owner, now time.Time) (reque
 			return 0, false, err
 		}
 		if other, taken := used[source.Name]; taken {
-			return 0, false, fmt.Errorf("%w in Secret %s/%s: the name %s is that of the %s key; give it another", named.ErrKey,
+			return 0, false, fmt.Errorf("%w in Secret %s/%s: the name %s belongs to the %s key; give it another", named.ErrKey,
 				secret.Namespace, secret.Name, source.Name, other)
 		}
 		if serving.IsGuestName(source.Name) {
-			return 0, false, fmt.Errorf("%w in Secret %s/%s: names like %s are those of DNSProviders' secondaries; give the key another", named.ErrKey,
+			return 0, false, fmt.Errorf("%w in Secret %s/%s: names like %s belong to DNSProviders' secondaries; give the key another", named.ErrKey,
 				secret.Namespace, secret.Name, source.Name)
 		}
 		used[source.Name] = role

@@ -71,7 +71,7 @@ func tlsConfig(secret *corev1.Secret) (*tls.Config, error) {
 	if ca := secret.Data["ca.crt"]; len(ca) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(ca) {
-			return nil, host.Unusable(fmt.Errorf("the Secret %s has no certificate in ca.crt: it needs that of etcd's authority in PEM", secret.Name))
+			return nil, host.Unusable(fmt.Errorf("the Secret %s has no certificate in ca.crt: it needs the one of etcd's authority in PEM", secret.Name))
 		}
 	}
 	if cert := secret.Data["tls.crt"]; len(cert) > 0 {
