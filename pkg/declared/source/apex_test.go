@@ -130,7 +130,7 @@ func TestBuildApex(t *testing.T) {
 				s.NameServers = []v1beta1.NameServer{{Hostname: "ns1.example.com.", IPv4Address: "192.0.2.1"}}
 				s.NameServerIPs = map[string]string{"ns2.example.com.": "2001:db8::2"}
 			},
-			options: Options{ServerAddresses: []netip.Addr{server}},
+			options: Options{Servers: []Server{{Service: "dns/primary", Primary: true, Addresses: []netip.Addr{server}}}},
 			want: []string{
 				"example.com. 3600 NS ns1.example.com., ns2.example.com.",
 				"ns1.example.com. 3600 A 192.0.2.1", "ns2.example.com. 3600 AAAA 2001:db8::2",
