@@ -1,11 +1,14 @@
 package controller
 
 import (
+	"net/http"
 	"reflect"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/kube/cachehealth"
@@ -39,5 +42,19 @@ func TestCachedObjectsShareWhatTheyHaveInCommon(t *testing.T) {
 	}
 	if len(zone.Status.Records) > 0 {
 		t.Error("the zone has its records")
+	}
+}
+
+// What the cache is made for is known without kube-apiserver, which may have gone away since the process waited for it: a process that ends
+// then is kept waiting by its kubelet.
+func TestCachedKindsAreKnownWithoutTheServer(t *testing.T) {
+	mapper, err := cachehealth.NewMapper(&rest.Config{Host: "https://127.0.0.1:1"}, http.DefaultClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for o := range cacheOptions(nil, nil).ByObject {
+		if _, err := apiutil.IsObjectNamespaced(o, newScheme(), mapper); err != nil {
+			t.Errorf("%T: %v", o, err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,12 +21,13 @@ import (
 // namespacedKinds and clusterKinds are what the components follow, by API version.
 var (
 	namespacedKinds = map[schema.GroupVersion][]string{
-		v1beta1.GroupVersion:        append([]string{"DNSZone", "Bind9Instance", "Bind9Cluster", "DNSProvider"}, recordKinds()...),
-		v1alpha1.GroupVersion:       {source.EndpointKind},
-		corev1.SchemeGroupVersion:   {"Pod", "Service", "Secret", "ConfigMap", "ServiceAccount"},
-		appsv1.SchemeGroupVersion:   {"StatefulSet"},
-		policyv1.SchemeGroupVersion: {"PodDisruptionBudget"},
-		rbacv1.SchemeGroupVersion:   {"Role", "RoleBinding"},
+		v1beta1.GroupVersion:           append([]string{"DNSZone", "Bind9Instance", "Bind9Cluster", "DNSProvider"}, recordKinds()...),
+		v1alpha1.GroupVersion:          {source.EndpointKind},
+		corev1.SchemeGroupVersion:      {"Pod", "Service", "Secret", "ConfigMap", "ServiceAccount"},
+		appsv1.SchemeGroupVersion:      {"StatefulSet"},
+		discoveryv1.SchemeGroupVersion: {"EndpointSlice"},
+		policyv1.SchemeGroupVersion:    {"PodDisruptionBudget"},
+		rbacv1.SchemeGroupVersion:      {"Role", "RoleBinding"},
 	}
 	clusterKinds = map[schema.GroupVersion][]string{
 		v1beta1.GroupVersion:      {"Bind9GlobalCluster", "ClusterBind9Provider", "ZoneGrant"},
