@@ -182,7 +182,7 @@ func TestRead(t *testing.T) {
 	want := map[string]string{
 		"Bind9Cluster dns/web own": "", "Bind9Cluster dns/web web-update-keyring": "", "Bind9Cluster dns/web web-transfer-keyring": "NotFound",
 		"Bind9GlobalCluster shared shared-update-keyring": "NotFound", "Bind9GlobalCluster shared shared-transfer-keyring": "NotFound",
-		"DNSProvider dns/knot knot": `no usable TSIG key in Secret dns/knot: entry "name" must be a domain name of letters, digits, hyphens and underscores, such as update.example.com`,
+		"DNSProvider dns/knot knot": `no usable TSIG key in Secret dns/knot: entry "name" must be a domain name of letters, digits, hyphens, underscores, "/" and ":", such as update.example.com`,
 		"DNSProvider dns/knot tls":  "tls.crt and tls.key in Secret dns/tls are no certificate with its key",
 		"DNSProvider dns/knot user": "no username or no password in Secret dns/user",
 	}
