@@ -41,7 +41,7 @@ func (p zonePass) declare(ctx context.Context, event *statuswriter.SyncCompleted
 		changed, err = p.addFinalizers(ctx, changed)
 	}
 	zone.Update(changed)
-	event.NameServers = p.state.notePublished(zone.Desired(), all)
+	event.NameServers = p.state.notePublished(zone.Desired(), len(servers) > 0, all)
 	if !all {
 		for _, m := range changed {
 			event.Touched = append(event.Touched, m.Key)

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -86,6 +88,28 @@ func TestNameServersFollowLoadBalancers(t *testing.T) {
 		}
 		if p.event.NameServers != test.changes {
 			t.Errorf("%d: %q, want %q", step, p.event.NameServers, test.changes)
+		}
+	}
+}
+
+// A zone that gets its first servers has no former addresses, and one that loses them publishes none.
+func TestFirstAddressesAreNoChange(t *testing.T) {
+	zone := &v1beta1.DNSZone{}
+	zone.Spec.ZoneName, zone.Spec.SOARecord.PrimaryNS, zone.Spec.SOARecord.AdminEmail = "example.test", "ns1.example.test.", "admin@example.test"
+	state := &zoneState{}
+	for step, test := range []struct{ address, want string }{
+		{"", ""}, {"192.0.2.1", ""}, {"", ""}, {"192.0.2.2", "ns1.example.test. A 192.0.2.2 instead of 192.0.2.1"},
+	} {
+		var servers []source.Server
+		if test.address != "" {
+			servers = []source.Server{{Service: "dns/primary-0", Primary: true, Addresses: []netip.Addr{netip.MustParseAddr(test.address)}}}
+		}
+		desired, err := source.Build(zone, nil, source.Options{Servers: servers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := state.notePublished(desired, len(servers) > 0, true); got != test.want {
+			t.Errorf("%d: %q, want %q", step, got, test.want)
 		}
 	}
 }

@@ -63,11 +63,11 @@ type lastOutcome struct {
 	desired      *source.Zone
 }
 
-// notePublished takes note of what a pass publishes. Of a zone that was built anew it returns how its name servers have changed without
-// its own specification.
-func (s *zoneState) notePublished(desired *source.Zone, anew bool) string {
+// notePublished takes note of what a pass publishes of a zone that has servers. Of one that was built anew it returns how its name servers
+// have changed without its own specification.
+func (s *zoneState) notePublished(desired *source.Zone, served, anew bool) string {
 	was := s.published
-	if desired.NameServers.Waiting != "" {
+	if !served || desired.NameServers.Waiting != "" {
 		return ""
 	}
 	s.published = desired
