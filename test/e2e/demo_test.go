@@ -84,7 +84,7 @@ func TestSourcesDemo(t *testing.T) {
 	const overlay = "manifests/overlays/sources"
 	t.Cleanup(func() {
 		kube.Kubectl(t, "", "delete", "namespace", "sources", "--ignore-not-found", "--timeout=120s")
-		kube.Kubectl(t, "", "delete", "-n", "lockstep-system", "deployment/lockstep-external-dns")
+		kube.Uninstall(t, overlay, "lockstep-system")
 		kube.Reinstall(t)
 	})
 	requireShown(t, runDemo(t, "sources", overlay), map[string]string{
