@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/lockstep-dns/lockstep/test/kube"
@@ -25,6 +26,8 @@ func TestClusterAPIDeadlines(t *testing.T) {
 	f.lateNetwork()
 	f.lateControlPlane()
 	f.pausedIsLeftAlone()
+	f.withoutEndpoint()
+	f.errorsThatMayPass()
 }
 
 // lateNetwork is the CAPTCluster, which has no host and uses its Cluster's.
@@ -88,6 +91,49 @@ func (f *clusterAPIFixture) pausedIsLeftAlone() {
 	f.waitShown(plane, "{.status.version}", "1.32")
 }
 
+// withoutEndpoint: where nothing says at which address the API server will be, neither kind becomes ready, whatever else is there.
+func (f *clusterAPIFixture) withoutEndpoint() {
+	uid := f.newCluster("nowhere", "a: b", "")
+	owner := "metadata: {name: nowhere, ownerReferences: [{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, name: nowhere, uid: " + uid + "}]}\n"
+	for _, workspace := range []string{"nowhere-vpc", "nowhere-control-plane"} {
+		f.apply("apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: WorkspaceTemplateApply\nmetadata: {name: " + workspace + "}\nspec: {writeConnectionSecretToRef: {name: vpc}}\n")
+		f.patchStatus("workspacetemplateapply/"+workspace, workspaceReady)
+	}
+	f.apply("apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: CAPTCluster\n" + owner)
+	f.apply("apiVersion: controlplane.cluster.x-k8s.io/v1beta1\nkind: CAPTControlPlane\n" + owner + "spec: {version: '1.31'}\n")
+	for _, object := range []string{"captcluster/nowhere", "captcontrolplane/nowhere"} {
+		f.waitMissed(object, "neither spec.controlPlaneEndpoint nor the Cluster's has a host yet")
+	}
+}
+
+// errorsThatMayPass: while the controller may not read workspaces, a condition says so and nothing else of a status changes; Ready keeps the time at
+// which it became True. Afterwards the condition is as before.
+func (f *clusterAPIFixture) errorsThatMayPass() {
+	const network, plane, role = "captcluster/late", "captcontrolplane/late", "clusterrole/lockstep-cluster-api"
+	const rest = `{.status['phase','ready','endpoint','failureReason']} {.status.conditions[?(@.type=="Ready")]}`
+	before := map[string]string{}
+	for _, object := range []string{network, plane} {
+		shown, _, err := f.shown(f.Context(), object, rest)
+		if err != nil {
+			f.Fatal(err)
+		}
+		before[object] = shown
+	}
+	rules := kube.Kubectl(f, "", "get", role, "-o", "jsonpath={.rules}")
+	permit := func(rules string) { kube.Kubectl(f, "", "patch", role, "--type=merge", "-p", `{"rules":`+rules+"}") }
+	f.Cleanup(func() { permit(rules) })
+	permit(strings.ReplaceAll(rules, `"workspacetemplateapplies"`, `"nothing"`))
+	f.kubectl("annotate", network, plane, "look=again")
+	f.waitCondition(network, "VPCReady", "Unknown", "WorkspaceUnread")
+	f.waitCondition(plane, "WorkspaceReady", "Unknown", "WorkspaceUnread")
+	for object, shown := range before {
+		f.waitShown(object, rest, shown)
+	}
+	permit(rules)
+	f.waitCondition(network, "VPCReady", "True", "Ready")
+	f.waitCondition(plane, "WorkspaceReady", "True", "Ready")
+}
+
 // workspaceReady is the status of a workspace that Crossplane has made.
 const workspaceReady = `{"outputs":{"region":"eu"},"conditions":[{"type":"Synced","status":"True"},{"type":"Ready","status":"True"}]}`
 
@@ -123,15 +169,10 @@ func (f *clusterAPIFixture) waitSummary(object, condition, status, reason, messa
 // setDeadlines starts the controller anew with other deadlines, until the end of the test.
 func (f *clusterAPIFixture) setDeadlines(deadline string) {
 	f.Helper()
-	const deployment = "deployment/lockstep-controller"
-	patch := ""
+	var flags []string
 	for _, stage := range []string{"vpc", "secret", "control-plane"} {
-		patch += fmt.Sprintf(`,{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--cluster-api-%s-timeout=%s"}`, stage, deadline)
+		flags = append(flags, fmt.Sprintf("--cluster-api-%s-timeout=%s", stage, deadline))
 	}
-	f.Cleanup(func() {
-		kube.Kubectl(f, "", "-n", system, "rollout", "undo", deployment)
-		kube.Kubectl(f, "", "-n", system, "rollout", "status", deployment, "--timeout=120s")
-	})
-	kube.Kubectl(f, "", "-n", system, "patch", deployment, "--type=json", "-p", "["+patch[1:]+"]")
-	kube.Kubectl(f, "", "-n", system, "rollout", "status", deployment, "--timeout=120s")
+	addArguments(f, "controller", flags...)
+	waitRolledOut(f, "controller")
 }

@@ -56,7 +56,7 @@ func TestFleetSidecarStopped(t *testing.T) {
 	f.create(cluster)
 	waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready",
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)")
-	setImage := f.replaceSidecar("dns-primary-0-0")
+	setImage := f.replaceImage("dns-primary-0-0", "bindcar")
 	image := setImage("localhost/no-such-image:none")
 	instance := &v1beta1.Bind9Instance{ObjectMeta: f.meta("dns-primary-0", nil)}
 	waitConditions(f, kube.Start, instance, instanceConditions, "Ready False BindcarUnreachable: No pods are ready",
@@ -71,7 +71,8 @@ func TestFleetSidecarStopped(t *testing.T) {
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)")
 }
 
-// One pod of two without its sidecar: its instance is partly ready, and so is the cluster, each in the words that docs/reference/fleet.md shows.
+// One pod of two without its sidecar: its instance is partly ready, and so is the cluster, each in the words that docs/reference/fleet.md shows. The
+// other one without its named: the instance is not ready, for no common reason.
 func TestFleetPartlyReady(t *testing.T) {
 	kube.Isolated(t)
 	f := newFleet(t)
@@ -82,26 +83,30 @@ func TestFleetPartlyReady(t *testing.T) {
 	const primary, secondary = "Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)", "Bind9Instance-1 True Ready: Instance dns-secondary-0 is ready (1/1 pods)"
 	waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 3 instances are ready", primary, secondary,
 		"Bind9Instance-2 True Ready: Instance extra is ready (2/2 pods)")
-	setImage := f.replaceSidecar("extra-1")
+	setImage := f.replaceImage("extra-1", "bindcar")
 	image := setImage("localhost/no-such-image:none")
 	waitConditions(f, kube.Start, extra, instanceConditions, "Ready False PartiallyReady: 1 of 2 pods are ready",
 		"Pod-0 True Ready: Pod extra-0 is ready", "Pod-1 False BindcarUnreachable: Pod extra-1 cannot connect to Bindcar API")
 	waitConditions(f, kube.Settle, cluster, clusterConditions, "Ready False PartiallyReady: 2 of 3 instances are ready", primary, secondary,
 		"Bind9Instance-2 False PartiallyReady: Instance extra is progressing (1/2 pods)")
+	setNamed := f.replaceImage("extra-0", "named")
+	named := setNamed("localhost/no-such-image:none")
+	waitCondition(f, extra, instanceConditions, "Ready", metav1.ConditionFalse, "NotReady", "No pods are ready")
+	setNamed(named)
 	setImage(image)
 	waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 3 instances are ready", primary, secondary,
 		"Bind9Instance-2 True Ready: Instance extra is ready (2/2 pods)")
 }
 
-// replaceSidecar returns what gives the sidecar of a pod another image, and returns the one before. The kubelet stops a container whose image is
+// replaceImage returns what gives a container of a pod another image, and returns the one before. The kubelet stops a container whose image is
 // to be another one, and cannot start it from one that does not exist.
-func (f *fixture) replaceSidecar(name string) func(to string) (before string) {
+func (f *fixture) replaceImage(name, container string) func(to string) (before string) {
 	pod := &corev1.Pod{ObjectMeta: f.meta(name, nil)}
 	return func(to string) (before string) {
 		f.Helper()
 		change(f, pod, func(p *corev1.Pod) {
 			for i := range p.Spec.Containers {
-				if c := &p.Spec.Containers[i]; c.Name == "bindcar" {
+				if c := &p.Spec.Containers[i]; c.Name == container {
 					before, c.Image = c.Image, to
 				}
 			}

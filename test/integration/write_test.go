@@ -78,6 +78,7 @@ func writeRecordLife(f *fixture) {
 	f.create(record)
 	f.waitServed("www.life.example", "A", "192.0.2.1")
 	f.waitRecordStatus(record, v1beta1.RecordStatus{Zone: "life.example", PublishedName: "www.life.example", Addresses: "192.0.2.1"})
+	first := record.Status.RecordHash
 
 	change(f, record, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{"192.0.2.3", "192.0.2.2"} })
 	f.waitServed("www.life.example", "A", "192.0.2.2", "192.0.2.3")
@@ -86,6 +87,10 @@ func writeRecordLife(f *fixture) {
 	f.waitServed("web.eu.life.example", "A", "192.0.2.2", "192.0.2.3")
 	f.waitServed("www.life.example", "A")
 	f.waitRecordStatus(record, v1beta1.RecordStatus{Zone: "life.example", PublishedName: "web.eu.life.example", Addresses: "192.0.2.2,192.0.2.3"})
+	second := record.Status.RecordHash
+	if second == first {
+		f.Errorf("the hash of the record is %s as before, with other data", second)
+	}
 
 	change(f, record, func(r *v1beta1.ARecord) { r.Labels = map[string]string{"zone": "none"} })
 	f.waitServed("web.eu.life.example", "A")
@@ -93,6 +98,10 @@ func writeRecordLife(f *fixture) {
 
 	change(f, record, func(r *v1beta1.ARecord) { r.Labels = f.labels() })
 	f.waitServed("web.eu.life.example", "A", "192.0.2.2", "192.0.2.3")
+	f.waitRecordStatus(record, v1beta1.RecordStatus{Zone: "life.example", PublishedName: "web.eu.life.example", Addresses: "192.0.2.2,192.0.2.3"})
+	if record.Status.RecordHash != second {
+		f.Errorf("the hash of the record is %s, and was %s with the same data", record.Status.RecordHash, second)
+	}
 
 	if err := f.client.Delete(f.Context(), record); err != nil {
 		f.Fatal(err)
