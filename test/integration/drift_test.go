@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,6 +29,7 @@ func TestDrift(t *testing.T) {
 		{"foreign.example", driftForeignListed},
 		{"pruned.example", driftPruned},
 		{"paused.example", driftPaused},
+		{"contested.example", driftContested},
 	} {
 		t.Run(test.zone, func(t *testing.T) { test.run(f.newZone(t, test.zone)) })
 	}
@@ -211,4 +213,40 @@ func driftPaused(f *fixture) {
 	f.waitSameContent(kube.Settle, passesBoth(contains("www.paused.example. 3600 A 192.0.2.9", "added.paused.example. 3600 A 192.0.2.3", "later.paused.example. 3600 A 192.0.2.4"), containsNo("leaving.paused.example.")))
 	f.waitReady(record, added, later)
 	f.waitGone(leaving)
+}
+
+// Somebody who overwrites a name as often as it is corrected is not fought for ever: the stored conditions, the zone and an Event say so, with
+// what was seen. Afterwards the name is as declared, and its record programmed.
+func driftContested(f *fixture) {
+	record, other := f.aRecord("contested-www", "www", "192.0.2.1"), f.aRecord("contested-other", "other", "192.0.2.2")
+	zone := &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}
+	f.create(record, other)
+	f.waitReady(record)
+	key := f.key(named.KeyTransfer)
+	isContested := func(ctx context.Context) bool {
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(zone), zone); err != nil {
+			f.Fatal(err)
+		}
+		return meta.IsStatusConditionTrue(zone.Status.Conditions, "Contested")
+	}
+	for fights := 0; !isContested(f.Context()); fights++ {
+		if fights > 30 {
+			f.Fatalf("after %d corrections the zone says nothing: %+v", fights, zone.Status.Conditions)
+		}
+		f.updateByHand("dns-primary-0-0", addRecords("www.contested.example. 3600 A 203.0.113.66"))
+		kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
+			all, err := f.copies(ctx, f.zone, key)
+			if err == nil && !isContested(ctx) {
+				err = contains("www.contested.example. 3600 A 192.0.2.1")(all["dns-primary-0-0"].lines)
+			}
+			return err
+		})
+	}
+	waitCondition(f, zone, zoneConditions, "Contested", metav1.ConditionTrue, "Overwritten", "www.contested.example. A", "203.0.113.66")
+	f.waitEvent(zone, "Warning Contested", "www.contested.example. A")
+	change(f, other, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{"192.0.2.3"} })
+	f.waitServed("other.contested.example", "A", "192.0.2.3")
+	f.waitReady(other)
+	f.waitSameContent(kube.Settle, contains("www.contested.example. 3600 A 192.0.2.1"))
+	f.waitReady(record)
 }
