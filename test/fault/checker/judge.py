@@ -15,6 +15,7 @@ import sys
 
 import history
 import model
+import sentences
 
 MAX_AGE = 1.05  # of the answers behind a list: --max-age of the API server, and a margin for the clock
 UNREACHABLE_BOUND = 3.0  # for how long a server may be called unreachable after a fault between it and the API server
@@ -26,6 +27,7 @@ INFORMER_LAG = 2.0  # for how long a verdict may know nothing of a write of anot
 BLINDING = {"stop-kubernetes", "kill-kubernetes", "cut-kubernetes", "stop-component", "stale-cache", "reorder-watches", "miss-events"}
 # Reasons about the ways of clients, which this observer does not go: it asks the pods.
 ABOUT_CLIENTS = {"NotAnswered", "Pending"}
+NOT_DECLARED = ("dnszone", "bind9instance", "bind9cluster")  # by the workload
 SLOW = 5.0  # convergence that takes longer is explained
 PROPAGATION = 2.0  # for how long a change may be on its way when the convergence after a fault is measured
 HAND_WINDOW = 1.0  # after a change by hand, other servers follow
@@ -99,7 +101,7 @@ class World:
 
 class Judge:
     def __init__(self, world):
-        self.world = world
+        self.world, self.sentences = world, sentences.Sentences(world)
         self.rows, self.quiet, self.undecided = 0, 0, 0
         self.at_rest = False
         self.violations = collections.defaultdict(list)
@@ -112,11 +114,16 @@ class Judge:
         for entry in self.world.statuses:
             self.at_rest = not self.world.faults_between(entry["begin"] - NEAR, entry["end"], None)
             for item in entry["items"]:
+                self.judge_sentences(entry, item, item["generation"], item.get("said", []))
                 kind = item["name"].split(".")[0]
                 if kind == "dnszone":
                     self.judge_zone(entry, item)
                 elif kind not in ("bind9instance", "bind9cluster"):
                     self.judge_item(entry, item)
+        for entry in self.world.stored:
+            for item in entry["items"]:
+                for _, _, generation, message in item["conditions"].values():
+                    self.judge_sentences(entry, item, generation, [message])
         for entry in self.world.rests:
             self.judge_rest(entry)
         self.judge_watch()
@@ -125,6 +132,13 @@ class Judge:
                 self.violate("remade", entry["end"], f'{entry["object"]} was deleted and is not made again')
         for entry in self.world.broken:
             self.violate("broken", entry["at"], f'{entry["of"]}: {entry["text"]}')
+
+    def judge_sentences(self, entry, item, generation, messages, rest=None):
+        """Asks whether the numbers and names in messages about an object are so."""
+        for message in messages:
+            problem = message and self.sentences.wrong(item["name"], item["uid"], generation, message, rest)
+            if problem:
+                self.violate("sentence", entry["begin"], f'{item["name"]} generation {generation}: {message}: {problem}')
 
     # Rows
 
@@ -278,6 +292,9 @@ class Judge:
         near = [s for s in world.stored if entry["begin"] <= s["begin"] and s["end"] <= entry["end"]]
         for item in near[-1]["items"]:
             self.judge_stored(entry, item)
+        for look in [s for s in world.statuses if s["verb"] == "list" and entry["begin"] <= s["begin"] and s["end"] <= entry["end"]][-1:]:
+            for item in look["items"]:
+                self.judge_sentences(look, item, item["generation"], item.get("said", []), entry["end"])
         transfers = [t for t in world.transfers if entry["begin"] - 5 <= t["begin"] <= entry["end"] + 5]
         for transfer in transfers:
             self.judge_transfer(entry, transfer)
@@ -290,8 +307,11 @@ class Judge:
 
     def judge_stored(self, entry, item):
         name, conditions = item["name"], item["conditions"]
-        want = {"dnszone": ["Ready"], "dnsendpoint": ["Accepted", "Programmed"]}.get(name.split(".")[0], ["Accepted", "Programmed", "Ready"])
-        if not name.startswith("dnszone."):
+        for _, _, generation, message in conditions.values():
+            self.judge_sentences(entry, item, generation, [message], entry["end"])
+        kind = name.split(".")[0]
+        want = {"dnsendpoint": ["Accepted", "Programmed"], **dict.fromkeys(NOT_DECLARED, ["Ready"])}.get(kind, ["Accepted", "Programmed", "Ready"])
+        if kind not in NOT_DECLARED:
             current = self.world.objects.possible(name, entry["begin"], entry["end"])
             if not any(version and version.values for version in current):
                 self.violate("lost", entry["end"], f"{name} should be gone")
@@ -492,7 +512,7 @@ def report(directory):
         print(f"slow: {'never' if seconds is None else f'{seconds:.1f} s'} {kind} {target}: {what}")
     measured = [s for found in times.values() for s, _, _ in found if s is not None]
     count = sum(len(found) for found in times.values())
-    print(f"rowsAtRest={quiet} undecided={undecided} " + " ".join(f"{k}={len(violations[k])}" for k in ("stale", "stored", "watch", "misnamed", "remade", "broken"))
+    print(f"rowsAtRest={quiet} undecided={undecided} " + " ".join(f"{k}={len(violations[k])}" for k in ("stale", "stored", "sentence", "watch", "misnamed", "remade", "broken"))
           + f" unconverged={sum(open_faults.values())} p99ByTheClock={percentile(clocks, 0.99):.1f}s")
     print(f'RESULT fault faults={count} rows={rows} falseInSync={len(violations["falseInSync"])} '
           f'falseOutOfSync={len(violations["falseOutOfSync"])} lost={len(violations["lost"])} p99={percentile(measured, 0.99):.1f}s')

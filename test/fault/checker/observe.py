@@ -32,7 +32,8 @@ def outline(item):
             for r in item.get("servers", [])]
     return {"name": item["metadata"]["name"], "uid": ref["uid"], "generation": ref.get("generation", 0), "phase": status["phase"],
             "reason": status.get("failureReason", ""), "message": status.get("failureMessage", ""), "rows": rows,
-            "propagated": next((c["reason"] for c in status.get("conditions", []) if c["type"] == "Propagated"), "")}
+            "propagated": next((c["reason"] for c in status.get("conditions", []) if c["type"] == "Propagated"), ""),
+            "said": sorted({c["message"] for c in status.get("conditions", []) if c.get("message")} | {r[4] for r in rows if r[4]})}
 
 
 def stored_outline(item, kind):
@@ -133,7 +134,7 @@ class Observer:
 
     def read_stored(self, client):
         begin, found = time.time(), []
-        for plural in PLURALS + ["dnszones"]:
+        for plural in PLURALS + ["dnszones", "bind9instances", "bind9clusters"]:
             got = client.get(f"{kube.RECORDS}/namespaces/{self.namespace}/{plural}")
             found += [stored_outline(i, plural.removesuffix("s")) for i in got["items"]]
         got = client.get(f"{kube.ENDPOINTS}/namespaces/{self.namespace}/dnsendpoints")
