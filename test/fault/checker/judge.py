@@ -21,6 +21,7 @@ MAX_AGE = 1.05  # of the answers behind a list: --max-age of the API server, and
 UNREACHABLE_BOUND = 3.0  # for how long a server may be called unreachable after a fault between it and the API server
 ZONE_BACK_BOUND = 1.0  # for how long a server may be called one that refuses after somebody deleted a zone on it
 FOREIGN_WINDOW = 5.0  # from the beginning of a change of foreign data to its UPDATE, which may have to be signed anew
+PATH_AGE = 3.0  # how old the last answer to a client may be: the API server asks each second, and waits for up to two
 NEAR = 5.0  # how long after a fault a row counts as one under faults
 INFORMER_LAG = 2.0  # for how long a verdict may know nothing of a write of another object than the one that is asked for
 # Faults that keep the API server from learning what the objects are.
@@ -40,6 +41,7 @@ class World:
         self.zones, self.fleets = {}, {}
         self.objects, self.zone_of = model.Objects(), {}
         self.series = collections.defaultdict(lambda: collections.defaultdict(model.Series))
+        self.paths = collections.defaultdict(model.Series)
         self.pods, self.sweeps, self.latest = {}, collections.defaultdict(list), collections.defaultdict(dict)
         entries = collections.defaultdict(list)
         for entry in history_entries:
@@ -68,6 +70,9 @@ class World:
         answers.update(entry["answers"])
         for key, text in answers.items():
             self.series[entry["address"]][key].add(entry["begin"], entry["end"], text)
+
+    def take_path(self, entry):
+        self.paths[entry["address"], entry["protocol"], entry["zone"]].add(entry["begin"], entry["end"], entry["answered"])
 
     def take_pods(self, entry):
         self.pods.update(entry["addresses"])
@@ -252,11 +257,28 @@ class Judge:
             self.violate(kind, entry["begin"], f'get {item["name"]}: {item["phase"]} about generation {item["generation"]}, '
                          f"and generation {newer[-1].generation} was written {entry['begin'] - newer[0].end:.3f} s before")
 
+    def judge_paths(self, entry, item, zone):
+        """Compares what a zone says of the ways of clients with what a client got all the time for a while."""
+        begin, end = self.span(entry)
+        known = begin - PATH_AGE - (self.world.lag(begin, end) - INFORMER_LAG)
+        for address, protocol, state, instance in item.get("paths", []):
+            covered = self.world.paths[address, protocol, zone].around(known, end)
+            claimed = state == "InSync"
+            near = self.world.faults_between(begin - UNREACHABLE_BOUND, end, instance + "-0")
+            if covered is None or len(set(covered[2])) > 1 or any(f["kind"] == "lose-packets" or not claimed for f in near):
+                self.undecided += 1
+                continue
+            self.count()
+            if covered[2][0] != claimed:
+                self.violate("falsePath", entry["begin"], f'{entry["verb"]} {item["name"]}: {address} over {protocol} is {state}, '
+                             f'and clients {"got no answer" if claimed else "got answers"} all the time')
+
     def judge_zone(self, entry, item):
         world = self.world
         zone = next((z for z in world.zones if world.zones[z]["object"] == item["name"].removeprefix("dnszone.")), None)
         if zone is None:
             return
+        self.judge_paths(entry, item, zone)
         if item["phase"] == "InSync" and len(item["rows"]) < world.fleets[world.zones[zone]["fleet"]]:
             self.violate("falseInSync", entry["begin"], f'{item["name"]} is InSync with {len(item["rows"])} rows')
         begin, end = self.span(entry)
@@ -512,7 +534,7 @@ def report(directory):
         print(f"slow: {'never' if seconds is None else f'{seconds:.1f} s'} {kind} {target}: {what}")
     measured = [s for found in times.values() for s, _, _ in found if s is not None]
     count = sum(len(found) for found in times.values())
-    print(f"rowsAtRest={quiet} undecided={undecided} " + " ".join(f"{k}={len(violations[k])}" for k in ("stale", "stored", "sentence", "watch", "misnamed", "remade", "broken"))
+    print(f"rowsAtRest={quiet} undecided={undecided} " + " ".join(f"{k}={len(violations[k])}" for k in ("falsePath", "stale", "stored", "sentence", "watch", "misnamed", "remade", "broken"))
           + f" unconverged={sum(open_faults.values())} p99ByTheClock={percentile(clocks, 0.99):.1f}s")
     print(f'RESULT fault faults={count} rows={rows} falseInSync={len(violations["falseInSync"])} '
           f'falseOutOfSync={len(violations["falseOutOfSync"])} lost={len(violations["lost"])} p99={percentile(measured, 0.99):.1f}s')

@@ -204,6 +204,24 @@ class JudgeTest(unittest.TestCase):
                 found = judged(sweep(30.1, RIGHT), about(name, "", 30.4) if at < 30 else about(name, text, at), about(name, text, at), transfer, rest)
                 self.assertEqual(wrong, min(1, len(found.violations["sentence"])), (name, text, at, dict(found.violations)))
 
+    def test_paths(self):
+        """What a zone says of the way of clients is what a client got all the time."""
+        def path(begin, answered):
+            return {"op": "path", "begin": begin, "end": begin + 0.1, "address": "10.96.0.1", "protocol": "TCP", "zone": "one.example", "answered": answered}
+
+        def zone(state):
+            return {"op": "status", "verb": "get", "begin": 20, "end": 20.1,
+                    "items": [ITEM | {"name": "dnszone.one", "phase": "OutOfSync", "rows": [], "paths": [["10.96.0.1", "TCP", state, "duo-primary-0"]]}]}
+
+        answered, not_answered = ([path(t, a) for t in (16, 18, 19.9, 20.5)] for a in (True, False))
+        self.check([*answered, zone("InSync")], rows=1)
+        self.check([*not_answered, zone("Unreachable")], rows=1)
+        self.check([*not_answered, zone("InSync")], rows=1, falsePath=1)
+        self.check([*answered, zone("Unreachable")], rows=1, falsePath=1)
+        self.check([*not_answered, path(16.5, True), zone("InSync")], rows=0)
+        self.check([*answered, zone("Unreachable"), fault("kill-named", 15, 18)], rows=0)
+        self.check([*not_answered, zone("InSync"), fault("cut-dns-in", 15, 18)], rows=1, falsePath=1)
+
     def test_watch(self):
         def event(kind, version, known=(), at=20, phase="InSync"):
             return {"op": "watch", "at": at, "type": kind, "name": "arecord.www", "version": str(version), "state": ["u", 2, phase],

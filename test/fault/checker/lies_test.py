@@ -79,6 +79,16 @@ class Lies:
         if not lied:
             raise AssertionError("the server was not asked then")
 
+    @lie("falsePath")
+    def way_of_clients(self):
+        looks = [e for e in self.of("status", verb="get") if e["items"][0].get("paths")]
+        entry = self.pick(looks)
+        address, protocol, *_ = entry["items"][0]["paths"][0]
+        for e in self.of("path", address=address, protocol=protocol):
+            if entry["begin"] - 10 <= e["begin"] <= entry["end"] + 10:
+                e["answered"] = False
+        entry["items"][0]["paths"][0][2] = "InSync"
+
     @lie("sentence")
     def number_in_a_stored_message(self):
         item = self.pick(i for e in self.of("stored") for i in e["items"] if "servers hold serial" in i["conditions"].get("Ready", [""] * 4)[3])
