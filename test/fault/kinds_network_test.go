@@ -2,6 +2,11 @@ package fault
 
 import (
 	"fmt"
+	"os/exec"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
@@ -20,6 +25,7 @@ var networkKinds = []kind{
 	{"cut-sidecar", 3, allPods, false, filter(rule{"INPUT", "-p", "tcp", "--dport", fmt.Sprint(named.SidecarPort), "-j", "DROP"})},
 	{"lose-packets", 4, allPods, false, filter(lossy("INPUT", "-i"), lossy("OUTPUT", "-o"))},
 	{"cut-kubernetes", 3, components, false, (*world).cutKubernetes},
+	{"cut-path", 4, allPods, false, (*world).cutPath},
 }
 
 var dnsPort = fmt.Sprint(serving.Port)
@@ -58,6 +64,40 @@ func (w *world) filtered(p *place, call func(), rules ...rule) error {
 	}
 	call()
 	return inNetwork(network, "iptables", "--wait", "--flush")
+}
+
+// cutPath closes the Service of a server to everybody, over one protocol or both: clients, and secondaries that transfer from it.
+func (w *world) cutPath(f *fault) error {
+	f.scope = fleetOf(f.target).pods()
+	var service corev1.Service
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: strings.TrimSuffix(f.target, "-0")}, &service); err != nil {
+		return err
+	}
+	var closed []rule
+	for _, protocol := range pick(w, []string{"udp"}, []string{"tcp"}, []string{"udp", "tcp"}) {
+		for _, chain := range []string{"PREROUTING", "OUTPUT"} {
+			closed = append(closed, rule{chain, "-d", service.Spec.ClusterIP, "-p", protocol, "--dport", "53", "-j", "DROP"})
+		}
+	}
+	for _, r := range closed {
+		change := func(how string) error {
+			out, err := exec.Command("iptables", append([]string{"--wait", "-t", "raw", how}, r...)...).CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("iptables %s: %w: %s", how, err, out)
+			}
+			return nil
+		}
+		if err := change("--append"); err != nil {
+			return err
+		}
+		defer func() {
+			if err := change("--delete"); err != nil {
+				w.Error(err)
+			}
+		}()
+	}
+	f.hold(w, 500, 6000)
+	return nil
 }
 
 // cutFromKubernetes cuts a component off from kube-apiserver.

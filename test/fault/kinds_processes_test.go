@@ -18,7 +18,7 @@ var processKinds = []kind{
 	{"stop-sidecar", 3, allPods, false, func(w *world, f *fault) error { return w.stopContainer(f, "bindcar") }},
 	{"kill-component", 3, components, false, (*world).killComponent},
 	{"stop-component", 4, components, false, (*world).stopComponent},
-	{"stop-kubernetes", 2, fixed("kube-apiserver", "etcd"), false, (*world).stopNodeProcess},
+	{"stop-kubernetes", 3, fixed("kube-apiserver", "etcd", "kube-proxy"), false, (*world).stopNodeProcess},
 	{"kill-kubernetes", 1, fixed("kube-apiserver", "etcd"), false, (*world).killNodeProcess},
 }
 

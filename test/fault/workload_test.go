@@ -29,6 +29,14 @@ type slot struct {
 	owner string
 }
 
+// declarations returns how many names and types the object declares.
+func (s *slot) declarations() int {
+	if s.kind == model.EndpointKind {
+		return len(endpointTypes)
+	}
+	return 1
+}
+
 // slotsOf returns the slots of a zone.
 func slotsOf(zone string) []*slot {
 	var slots []*slot

@@ -15,17 +15,20 @@ import sys
 
 import history
 import model
+import sentences
 
 MAX_AGE = 1.05  # of the answers behind a list: --max-age of the API server, and a margin for the clock
 UNREACHABLE_BOUND = 3.0  # for how long a server may be called unreachable after a fault between it and the API server
 ZONE_BACK_BOUND = 1.0  # for how long a server may be called one that refuses after somebody deleted a zone on it
 FOREIGN_WINDOW = 5.0  # from the beginning of a change of foreign data to its UPDATE, which may have to be signed anew
+PATH_AGE = 3.0  # how old the last answer to a client may be: the API server asks each second, and waits for up to two
 NEAR = 5.0  # how long after a fault a row counts as one under faults
 INFORMER_LAG = 2.0  # for how long a verdict may know nothing of a write of another object than the one that is asked for
 # Faults that keep the API server from learning what the objects are.
 BLINDING = {"stop-kubernetes", "kill-kubernetes", "cut-kubernetes", "stop-component", "stale-cache", "reorder-watches", "miss-events"}
 # Reasons about the ways of clients, which this observer does not go: it asks the pods.
 ABOUT_CLIENTS = {"NotAnswered", "Pending"}
+NOT_DECLARED = ("dnszone", "bind9instance", "bind9cluster")  # by the workload
 SLOW = 5.0  # convergence that takes longer is explained
 PROPAGATION = 2.0  # for how long a change may be on its way when the convergence after a fault is measured
 HAND_WINDOW = 1.0  # after a change by hand, other servers follow
@@ -38,6 +41,7 @@ class World:
         self.zones, self.fleets = {}, {}
         self.objects, self.zone_of = model.Objects(), {}
         self.series = collections.defaultdict(lambda: collections.defaultdict(model.Series))
+        self.paths = collections.defaultdict(model.Series)
         self.pods, self.sweeps, self.latest = {}, collections.defaultdict(list), collections.defaultdict(dict)
         entries = collections.defaultdict(list)
         for entry in history_entries:
@@ -66,6 +70,9 @@ class World:
         answers.update(entry["answers"])
         for key, text in answers.items():
             self.series[entry["address"]][key].add(entry["begin"], entry["end"], text)
+
+    def take_path(self, entry):
+        self.paths[entry["address"], entry["protocol"], entry["zone"]].add(entry["begin"], entry["end"], entry["answered"])
 
     def take_pods(self, entry):
         self.pods.update(entry["addresses"])
@@ -99,7 +106,7 @@ class World:
 
 class Judge:
     def __init__(self, world):
-        self.world = world
+        self.world, self.sentences = world, sentences.Sentences(world)
         self.rows, self.quiet, self.undecided = 0, 0, 0
         self.at_rest = False
         self.violations = collections.defaultdict(list)
@@ -112,11 +119,16 @@ class Judge:
         for entry in self.world.statuses:
             self.at_rest = not self.world.faults_between(entry["begin"] - NEAR, entry["end"], None)
             for item in entry["items"]:
+                self.judge_sentences(entry, item, item["generation"], item.get("said", []))
                 kind = item["name"].split(".")[0]
                 if kind == "dnszone":
                     self.judge_zone(entry, item)
                 elif kind not in ("bind9instance", "bind9cluster"):
                     self.judge_item(entry, item)
+        for entry in self.world.stored:
+            for item in entry["items"]:
+                for _, _, generation, message in item["conditions"].values():
+                    self.judge_sentences(entry, item, generation, [message])
         for entry in self.world.rests:
             self.judge_rest(entry)
         self.judge_watch()
@@ -125,6 +137,13 @@ class Judge:
                 self.violate("remade", entry["end"], f'{entry["object"]} was deleted and is not made again')
         for entry in self.world.broken:
             self.violate("broken", entry["at"], f'{entry["of"]}: {entry["text"]}')
+
+    def judge_sentences(self, entry, item, generation, messages, rest=None):
+        """Asks whether the numbers and names in messages about an object are so."""
+        for message in messages:
+            problem = message and self.sentences.wrong(item["name"], item["uid"], generation, message, rest)
+            if problem:
+                self.violate("sentence", entry["begin"], f'{item["name"]} generation {generation}: {message}: {problem}')
 
     # Rows
 
@@ -238,11 +257,28 @@ class Judge:
             self.violate(kind, entry["begin"], f'get {item["name"]}: {item["phase"]} about generation {item["generation"]}, '
                          f"and generation {newer[-1].generation} was written {entry['begin'] - newer[0].end:.3f} s before")
 
+    def judge_paths(self, entry, item, zone):
+        """Compares what a zone says of the ways of clients with what a client got all the time for a while."""
+        begin, end = self.span(entry)
+        known = begin - PATH_AGE - (self.world.lag(begin, end) - INFORMER_LAG)
+        for address, protocol, state, instance in item.get("paths", []):
+            covered = self.world.paths[address, protocol, zone].around(known, end)
+            claimed = state == "InSync"
+            near = self.world.faults_between(begin - UNREACHABLE_BOUND, end, instance + "-0")
+            if covered is None or len(set(covered[2])) > 1 or any(f["kind"] == "lose-packets" or not claimed for f in near):
+                self.undecided += 1
+                continue
+            self.count()
+            if covered[2][0] != claimed:
+                self.violate("falsePath", entry["begin"], f'{entry["verb"]} {item["name"]}: {address} over {protocol} is {state}, '
+                             f'and clients {"got no answer" if claimed else "got answers"} all the time')
+
     def judge_zone(self, entry, item):
         world = self.world
         zone = next((z for z in world.zones if world.zones[z]["object"] == item["name"].removeprefix("dnszone.")), None)
         if zone is None:
             return
+        self.judge_paths(entry, item, zone)
         if item["phase"] == "InSync" and len(item["rows"]) < world.fleets[world.zones[zone]["fleet"]]:
             self.violate("falseInSync", entry["begin"], f'{item["name"]} is InSync with {len(item["rows"])} rows')
         begin, end = self.span(entry)
@@ -278,6 +314,9 @@ class Judge:
         near = [s for s in world.stored if entry["begin"] <= s["begin"] and s["end"] <= entry["end"]]
         for item in near[-1]["items"]:
             self.judge_stored(entry, item)
+        for look in [s for s in world.statuses if s["verb"] == "list" and entry["begin"] <= s["begin"] and s["end"] <= entry["end"]][-1:]:
+            for item in look["items"]:
+                self.judge_sentences(look, item, item["generation"], item.get("said", []), entry["end"])
         transfers = [t for t in world.transfers if entry["begin"] - 5 <= t["begin"] <= entry["end"] + 5]
         for transfer in transfers:
             self.judge_transfer(entry, transfer)
@@ -290,8 +329,11 @@ class Judge:
 
     def judge_stored(self, entry, item):
         name, conditions = item["name"], item["conditions"]
-        want = {"dnszone": ["Ready"], "dnsendpoint": ["Accepted", "Programmed"]}.get(name.split(".")[0], ["Accepted", "Programmed", "Ready"])
-        if not name.startswith("dnszone."):
+        for _, _, generation, message in conditions.values():
+            self.judge_sentences(entry, item, generation, [message], entry["end"])
+        kind = name.split(".")[0]
+        want = {"dnsendpoint": ["Accepted", "Programmed"], **dict.fromkeys(NOT_DECLARED, ["Ready"])}.get(kind, ["Accepted", "Programmed", "Ready"])
+        if kind not in NOT_DECLARED:
             current = self.world.objects.possible(name, entry["begin"], entry["end"])
             if not any(version and version.values for version in current):
                 self.violate("lost", entry["end"], f"{name} should be gone")
@@ -492,7 +534,7 @@ def report(directory):
         print(f"slow: {'never' if seconds is None else f'{seconds:.1f} s'} {kind} {target}: {what}")
     measured = [s for found in times.values() for s, _, _ in found if s is not None]
     count = sum(len(found) for found in times.values())
-    print(f"rowsAtRest={quiet} undecided={undecided} " + " ".join(f"{k}={len(violations[k])}" for k in ("stale", "stored", "watch", "misnamed", "remade", "broken"))
+    print(f"rowsAtRest={quiet} undecided={undecided} " + " ".join(f"{k}={len(violations[k])}" for k in ("falsePath", "stale", "stored", "sentence", "watch", "misnamed", "remade", "broken"))
           + f" unconverged={sum(open_faults.values())} p99ByTheClock={percentile(clocks, 0.99):.1f}s")
     print(f'RESULT fault faults={count} rows={rows} falseInSync={len(violations["falseInSync"])} '
           f'falseOutOfSync={len(violations["falseOutOfSync"])} lost={len(violations["lost"])} p99={percentile(measured, 0.99):.1f}s')

@@ -179,6 +179,49 @@ class JudgeTest(unittest.TestCase):
             conditions["Programmed"] = changed
             self.check([sweep(30.1, RIGHT), stored, transfer(), rest], stored=1)
 
+    def test_sentences(self):
+        """Of each number and name in a message it is asked whether it is so; at rest each clause has to be known."""
+        rest = {"op": "rested", "begin": 30, "end": 31, "differ": []}
+        transfer = {"op": "transfer", "begin": 30.2, "end": 30.3, "zone": "one.example", "pod": POD, "serial": 7, "rrsets": {KEY: RIGHT}}
+
+        def about(name, text, at):
+            conditions = {k: ["True", "", 2, text] for k in ("Accepted", "Programmed", "Ready")[-1 if name.startswith("dnszone") else 0:]}
+            return {"op": "stored", "begin": at, "end": at + 0.1,
+                    "items": [{"name": name, "uid": "u", "generation": 2, "deleting": False, "conditions": conditions, "serial": None}]}
+
+        for name, true, false, false_at_rest in (
+            ("dnszone.one", "1 of 1 servers hold serial 7, 1 of 1 records are programmed", ("1 of 2 servers hold serial 7", "2 of 1 servers hold serial 7"),
+             ("1 of 1 servers hold serial 8", "0 of 1 servers hold serial 7", "2 of 2 records are programmed", "all is well")),
+            ("dnszone.one", "", ("1 of 2 primaries cannot be programmed", "duo-primary-9-0: no answer", "serial 7 is 2 behind the primaries' 8"),
+             ("1 of 1 primaries cannot be programmed",)),
+            ("bind9instance.duo-primary-0", "All 1 pods are ready", ("All 2 pods are ready", "1 of 2 pods are ready"), ("0 of 1 pods are ready",)),
+            ("arecord.www", f"every primary of zone one.example answers with {KEY}; part of zone one.example",
+             (f"every primary of zone two.example answers with {KEY}", "every primary of zone one.example answers with w.one.example. A",
+              "2 endpoints are part of zone one.example"), ()),
+        ):
+            texts = [(true, 0, 30.5), *((t, 1, 20) for t in false), *((t, 0, 20) for t in false_at_rest), *((t, 1, 30.5) for t in false_at_rest)]
+            for text, wrong, at in texts:
+                found = judged(sweep(30.1, RIGHT), about(name, "", 30.4) if at < 30 else about(name, text, at), about(name, text, at), transfer, rest)
+                self.assertEqual(wrong, min(1, len(found.violations["sentence"])), (name, text, at, dict(found.violations)))
+
+    def test_paths(self):
+        """What a zone says of the way of clients is what a client got all the time."""
+        def path(begin, answered):
+            return {"op": "path", "begin": begin, "end": begin + 0.1, "address": "10.96.0.1", "protocol": "TCP", "zone": "one.example", "answered": answered}
+
+        def zone(state):
+            return {"op": "status", "verb": "get", "begin": 20, "end": 20.1,
+                    "items": [ITEM | {"name": "dnszone.one", "phase": "OutOfSync", "rows": [], "paths": [["10.96.0.1", "TCP", state, "duo-primary-0"]]}]}
+
+        answered, not_answered = ([path(t, a) for t in (16, 18, 19.9, 20.5)] for a in (True, False))
+        self.check([*answered, zone("InSync")], rows=1)
+        self.check([*not_answered, zone("Unreachable")], rows=1)
+        self.check([*not_answered, zone("InSync")], rows=1, falsePath=1)
+        self.check([*answered, zone("Unreachable")], rows=1, falsePath=1)
+        self.check([*not_answered, path(16.5, True), zone("InSync")], rows=0)
+        self.check([*answered, zone("Unreachable"), fault("kill-named", 15, 18)], rows=0)
+        self.check([*not_answered, zone("InSync"), fault("cut-dns-in", 15, 18)], rows=1, falsePath=1)
+
     def test_watch(self):
         def event(kind, version, known=(), at=20, phase="InSync"):
             return {"op": "watch", "at": at, "type": kind, "name": "arecord.www", "version": str(version), "state": ["u", 2, phase],

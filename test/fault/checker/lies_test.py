@@ -8,6 +8,7 @@ import collections
 import copy
 import json
 import random
+import re
 import sys
 import unittest
 
@@ -77,6 +78,30 @@ class Lies:
                 break
         if not lied:
             raise AssertionError("the server was not asked then")
+
+    @lie("falsePath")
+    def way_of_clients(self):
+        looks = [e for e in self.of("status", verb="get") if e["items"][0].get("paths")]
+        entry = self.pick(looks)
+        address, protocol, *_ = entry["items"][0]["paths"][0]
+        for e in self.of("path", address=address, protocol=protocol):
+            if entry["begin"] - 10 <= e["begin"] <= entry["end"] + 10:
+                e["answered"] = False
+        entry["items"][0]["paths"][0][2] = "InSync"
+
+    @lie("sentence")
+    def number_in_a_stored_message(self):
+        item = self.pick(i for e in self.of("stored") for i in e["items"] if "servers hold serial" in i["conditions"].get("Ready", [""] * 4)[3])
+        condition = item["conditions"]["Ready"]
+        condition[3] = re.sub(r"of \d+ servers", "of 9 servers", condition[3])
+
+    @lie("sentence")
+    def serial_at_rest(self):
+        rest = self.pick(self.of("rested"))
+        looks = [e for e in self.of("stored") if rest["begin"] <= e["begin"] and e["end"] <= rest["end"]]
+        item = next(i for i in looks[-1]["items"] if i["name"].startswith("dnszone."))
+        condition = item["conditions"]["Ready"]
+        condition[3] = re.sub(r"serial \d+", "serial 1", condition[3])
 
     @lie("falseInSync", "lost")
     def in_sync_while_the_server_answers_otherwise(self):

@@ -18,7 +18,7 @@ import questions
 
 PLURALS = [r + "records" for r in ("a", "aaaa", "cname", "ns", "txt", "mx", "srv", "caa")]
 # The least time from one sweep to the next: the servers and Lockstep share the machine with the observer.
-SWEEP, READ, STORED = 0.12, 0.2, 0.5
+SWEEP, READ, STORED, PATH = 0.12, 0.2, 0.5, 0.3
 GETS = 4
 WATCH_TIMEOUT = 45  # a bookmark comes every 30 seconds
 WATCH_SECONDS = (3, 10, 60)  # how long watches last: most go on from where one before ended
@@ -30,9 +30,11 @@ def outline(item):
     status, ref = item["status"], item["objectRef"]
     rows = [[r.get("address", "").rpartition(":")[0], r["state"], r.get("zone", item.get("zone", "")), r["pod"], r.get("message", "")]
             for r in item.get("servers", [])]
-    return {"name": item["metadata"]["name"], "uid": ref["uid"], "generation": ref.get("generation", 0), "phase": status["phase"],
+    paths = [[p["address"].rpartition(":")[0], p["protocol"], p["state"], p.get("instance", "")] for p in item.get("paths", [])]
+    return {"name": item["metadata"]["name"], "paths": paths, "uid": ref["uid"], "generation": ref.get("generation", 0), "phase": status["phase"],
             "reason": status.get("failureReason", ""), "message": status.get("failureMessage", ""), "rows": rows,
-            "propagated": next((c["reason"] for c in status.get("conditions", []) if c["type"] == "Propagated"), "")}
+            "propagated": next((c["reason"] for c in status.get("conditions", []) if c["type"] == "Propagated"), ""),
+            "said": sorted({c["message"] for c in status.get("conditions", []) if c.get("message")} | {r[4] for r in rows if r[4]})}
 
 
 def stored_outline(item, kind):
@@ -49,6 +51,7 @@ class Observer:
         self.config, self.namespace = config, config["namespace"]
         self.history = history.Writer(config["history"])
         self.addresses, self.sweeps, self.stopped = {}, {}, threading.Event()
+        self.services = {}
         self.watched, self.watch_lock, self.version = {}, threading.Lock(), None
 
     def client(self, timeout=10):
@@ -89,6 +92,28 @@ class Observer:
         self.addresses = addresses
         for address, pod in new:
             threading.Thread(target=self.ask, args=(address, pod), daemon=True).start()
+
+    def find_services(self, client):
+        """Notes the addresses at which clients reach the servers, and has each one asked for as long as a Service has it."""
+        services = client.get(f"/api/v1/namespaces/{self.namespace}/services")
+        addresses = {s["spec"]["clusterIP"]: s["metadata"]["name"] for s in services["items"]
+                     if s["spec"].get("clusterIP", "None") != "None"}
+        new = addresses.items() - self.services.items()
+        self.services = addresses
+        for address, instance in new:
+            for protocol in ("UDP", "TCP"):
+                threading.Thread(target=self.ask_path, args=(address, instance, protocol), daemon=True).start()
+
+    def ask_path(self, address, instance, protocol):
+        """Asks for the SOA of each zone as clients do, again and again."""
+        zones = [name for name, z in self.config["zones"].items() if instance.startswith(z["fleet"] + "-")]
+        while not self.stopped.is_set() and self.services.get(address) == instance:
+            began = time.monotonic()
+            for zone in zones:
+                begin = time.time()
+                answered = questions.is_answered(address, protocol, zone)
+                self.history.write(op="path", begin=begin, end=time.time(), address=address, protocol=protocol, zone=zone, answered=answered)
+            self.stopped.wait(max(0, PATH - (time.monotonic() - began)))
 
     def ask(self, address, pod):
         """Asks a server all questions about its zones, again and again."""
@@ -133,7 +158,7 @@ class Observer:
 
     def read_stored(self, client):
         begin, found = time.time(), []
-        for plural in PLURALS + ["dnszones"]:
+        for plural in PLURALS + ["dnszones", "bind9instances", "bind9clusters"]:
             got = client.get(f"{kube.RECORDS}/namespaces/{self.namespace}/{plural}")
             found += [stored_outline(i, plural.removesuffix("s")) for i in got["items"]]
         got = client.get(f"{kube.ENDPOINTS}/namespaces/{self.namespace}/dnsendpoints")
@@ -205,7 +230,7 @@ class Observer:
         self.history.write(op="rested", begin=begin, end=time.time(), differ=differ)
 
     def run(self):
-        work = [(self.find_pods, 0.5), (self.read, READ), (self.read_stored, STORED), (self.watch, 0.5)]
+        work = [(self.find_pods, 0.5), (self.find_services, 0.5), (self.read, READ), (self.read_stored, STORED), (self.watch, 0.5)]
         threads = [threading.Thread(target=self.repeat, args=w, daemon=True) for w in work]
         for thread in threads:
             thread.start()

@@ -10,9 +10,11 @@ import struct
 import sys
 import time
 
+import dns.exception
 import dns.flags
 import dns.message
 import dns.name
+import dns.query
 import dns.rcode
 import dns.rdatatype
 
@@ -40,6 +42,16 @@ def describe(reply, name, rdtype):
     if authoritative:
         return "none"
     return "referral" if any(rrset.rdtype == dns.rdatatype.NS for rrset in reply.authority) else "lame"
+
+
+def is_answered(address, protocol, zone):
+    """Reports whether a client gets an answer with authority to the question for the SOA of a zone."""
+    query = dns.message.make_query(zone, "SOA")
+    try:
+        reply = (dns.query.udp if protocol == "UDP" else dns.query.tcp)(query, address, timeout=TIMEOUT)
+    except (OSError, EOFError, dns.exception.DNSException):
+        return False
+    return reply.rcode() == dns.rcode.NOERROR and bool(reply.flags & dns.flags.AA) and bool(reply.answer)
 
 
 class Asker:
