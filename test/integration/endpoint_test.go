@@ -27,7 +27,6 @@ func TestEndpoint(t *testing.T) {
 	f.runSub("every type, over several zones", func(f *fixture) { endpointEveryType(f, sub.inTest(f), reverse.inTest(f)) })
 	f.runSub("life", endpointLife)
 	f.runSub("no zone", endpointWithoutZone)
-	f.runSub("a zone without servers", endpointOfZoneWithoutServers)
 	f.runSub("beside records", endpointBesideRecords)
 	f.runSub("mistakes", endpointMistakes)
 	f.runSub("of another namespace", endpointOfAnotherNamespace)
@@ -152,17 +151,6 @@ func endpointWithoutZone(f *fixture) {
 		}
 		f.waitGone(o)
 	}
-}
-
-// While no server of its zone is known, nothing can be said about an endpoint.
-func endpointOfZoneWithoutServers(f *fixture) {
-	zone := f.dnsZone("early", "early.example")
-	zone.Spec.ClusterRef = "later"
-	e := f.dnsEndpoint("early", endpointEntry("www.early.example", "A", 0, "192.0.2.1"))
-	f.create(zone, e)
-	waitCondition(f, e, endpointConditions, "Accepted", metav1.ConditionUnknown, "NoInstances", "early.example")
-	change(f, zone, func(z *v1beta1.DNSZone) { z.Spec.ClusterRef = "dns" })
-	f.waitProgrammed(e, map[string][]string{"early": {"www.early.example./A"}})
 }
 
 // Records and endpoints are united, and the older wins where they exclude each other.
