@@ -71,8 +71,8 @@ func TestRefusedRRsetsShortenTheInterval(t *testing.T) {
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval)
 	now := time.Unix(1000, 0)
 	key := rrset.Key{Name: "www.example.test.", Type: dns.TypeA}
-	q := &primary{known: &content.Primary{}}
-	result := passResult{event: statuswriter.SyncCompleted{At: now}, primaries: []*primary{q}}
+	result := passResult{event: statuswriter.SyncCompleted{At: now}, primaries: []primary{{known: &content.Primary{}}}}
+	q := &result.primaries[0]
 	q.known.Refused(map[rrset.Key]error{key: errors.New("REFUSED")}, plan.Changes{Create: []rrset.RRset{{Key: key}}}, now)
 	if got := requeueAfter(result, backoff, ctrl.Request{}); got != time.Second {
 		t.Errorf("the next pass is after %s", got)
