@@ -83,11 +83,6 @@ func (p zonePass) usableBackend(ctx context.Context, at *v1beta1.DNSProvider) (h
 	return b, err
 }
 
-// isUnreached reports whether the zone could not be brought to a provider that is no DNS server.
-func isUnreached(stored []backend.Outcome) bool {
-	return slices.ContainsFunc(stored, func(out backend.Outcome) bool { return out.Err != nil })
-}
-
 // backendProblem says why the zone could not be brought to a provider that is no DNS server, and whether only a person can help.
 func backendProblem(out backend.Outcome) (why, failure status.Verdict) {
 	why = problem(status.PrimaryFailed, "DNSProvider %s cannot be programmed: %v", out.Name, out.Err)

@@ -91,9 +91,6 @@ func (p zonePass) apply(ctx context.Context, q primary, c change, t target) prim
 	} else if q = q.withError(err); q.err != nil {
 		return q
 	}
-	if q.sent != nil && q.isOnLine() {
-		p.state.verified.Clear()
-	}
 	if q = p.readBack(ctx, q); c.do != catchUp {
 		q = p.awaitLoaded(ctx, q)
 	}
@@ -180,9 +177,6 @@ func (p zonePass) awaitLoaded(ctx context.Context, q primary) primary {
 
 // lacksMore reports whether a primary lacks what the update that it took did not have: another primary was seen with it meanwhile.
 func (q primary) lacksMore() bool {
-	if !q.sendable.HasChanges() {
-		return false
-	}
 	sent := map[rrset.Key]bool{}
 	for key := range q.applied.Keys() {
 		sent[key] = true

@@ -14,14 +14,13 @@ import (
 // A server that holds an RRset does not always answer with it (RFC 1034 section 4.3.2): another zone that it serves may be
 // nearer to the name, or a delegation or DNAME may stand above it in this zone.
 
-// hidden returns the declared RRsets that a primary holds and does not answer with, without those that are known not to be programmed.
-func (p zonePass) hidden(ctx context.Context, primaries []primary, unprogrammed map[rrset.Key]status.Verdict) map[rrset.Key]status.Verdict {
+// hidden returns the declared RRsets that a primary holds and does not answer with.
+func (p zonePass) hidden(ctx context.Context, primaries []primary) map[rrset.Key]status.Verdict {
 	hidden := map[rrset.Key]status.Verdict{}
 	// By a delegation, a DNAME or, with the zero type, a zone.
 	hide := func(by rrset.Key, why string) {
 		for key := range p.state.content.HiddenBy(by) {
-			_, isStuck := unprogrammed[key]
-			if _, known := hidden[key]; !known && !isStuck {
+			if _, known := hidden[key]; !known {
 				hidden[key] = problem(status.Shadowed, "%s %s is not what resolvers get: %s", key.Name, rrset.TypeName(key.Type), why)
 			}
 		}

@@ -19,57 +19,83 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
-// conclude turns what the primaries and the providers that are no DNS servers hold now into the outcome of the pass, and remembers what the
-// next one has to know of it.
-func (p zonePass) conclude(declared statuswriter.SyncCompleted, synced syncedPrimaries, stored []backend.Outcome) statuswriter.SyncCompleted {
-	event := p.addContent(declared, synced.all, stored)
+// conclude completes the outcome of declare with how the zone is on its hosts, and remembers what the next pass has to know of that.
+func (p zonePass) conclude(declared statuswriter.SyncCompleted, r reconciled) statuswriter.SyncCompleted {
+	event := declared
+	event.Problem, event.Servers = r.obstacle, r.servers
+	if !p.hasHosts() {
+		event.Released = p.releaseAll()
+		return event
+	}
+	event = p.addContent(event, r.primaries, r.stored)
+	if !r.obstacle.Holds() {
+		return event
+	}
 	isStuck := func(key rrset.Key) bool { _, stuck := event.Unprogrammed[key]; return stuck }
-	var failed []primary
-	for _, q := range synced.all {
-		if q.err == nil {
-			q.known.ForgetRefusals(isStuck)
-			continue
+	p.remember(r, isStuck)
+	event.DNSSEC, event.DNSSECKnown, event.Remark = p.state.dnssec, p.state.dnssecKnown, cmp.Or(r.remark, p.signing.Remark(p.state.dnssec))
+	event.Removed = corrected(r.primaries, isStuck)
+	event.Drift = len(event.Removed)
+	if failed := r.failed(); len(failed) > 0 {
+		event.Problem, event.Failure = p.primaryProblem(failed, len(r.primaries))
+		event.Released, event.Held = p.holdMoves(failed, len(r.primaries), isStuck)
+	}
+	if !event.Problem.Holds() {
+		return event
+	}
+	p.noteSettled(r.primaries, event.Serial)
+	for key, verdict := range r.hidden {
+		if !isStuck(key) {
+			event.Unprogrammed[key] = verdict
 		}
-		failed = append(failed, q)
+	}
+	event.Released = p.release(event.Servers, isStuck)
+	return event
+}
+
+// remember keeps what the next pass has to know of the primaries.
+func (p zonePass) remember(r reconciled, isStuck func(rrset.Key) bool) {
+	p.state.noteFailing(r.failed(), p.now())
+	for _, q := range r.primaries {
 		if isTerminal(q.err) {
 			q.known.RefuseZone(q.err, p.now())
 		}
+		if q.err != nil {
+			continue
+		}
+		q.known.ForgetRefusals(isStuck)
+		if q.seen.Mirror != nil && q.isOnLine() {
+			p.state.dnssec, p.state.dnssecKnown = p.signing.StatusOf(q.seen.Mirror), true
+		}
 	}
-	line, _ := split(synced.all)
-	if len(line) > 0 {
-		p.serials.Expect(p.key(), event.Serial)
+}
+
+// serialOf is the zone's serial on its primaries.
+func (p zonePass) serialOf(primaries []primary) (serial uint32) {
+	for _, q := range primaries {
+		if q.err == nil && (q.isOnLine() || p.countOnLine() == 0) {
+			serial = q.seen.Serial
+		}
 	}
-	p.state.noteSigning(p.signing, line)
-	event.DNSSEC, event.DNSSECKnown, event.Remark = p.state.dnssec, p.state.dnssecKnown, p.signing.Remark(p.state.dnssec)
-	event.Removed = corrected(synced.all, isStuck)
-	event.Drift = len(event.Removed)
-	p.state.noteFailing(failed, p.now())
-	if len(failed) > 0 {
-		event.Problem, event.Failure = p.primaryProblem(failed, len(synced.all))
-		event.Released, event.Held = p.holdMoves(failed, len(synced.all), isStuck)
-	}
-	if event.Problem.Holds() {
-		p.noteSettled(synced.all, event.Serial)
-	}
-	return event
+	return serial
 }
 
 // addContent adds what is where the zone is written to: an RRset is programmed when every primary was asked and answered with it, and every
 // provider that is no DNS server was read with it.
 func (p zonePass) addContent(event statuswriter.SyncCompleted, primaries []primary, stored []backend.Outcome) statuswriter.SyncCompleted {
-	event.Unprogrammed = map[rrset.Key]status.Verdict{}
+	event.Serial, event.Unprogrammed = p.serialOf(primaries), map[rrset.Key]status.Verdict{}
 	for _, q := range primaries {
 		if event.Changes.Len() == 0 {
 			event.Changes = q.applied
 		}
-		if event.Paused {
-			event.Pending = max(event.Pending, p.pendingOn(q))
+		if errors.Is(q.err, errNotCreated) {
+			event.Pending = max(event.Pending, p.state.content.Desired().Len())
 		}
 		if q.err != nil {
 			continue
 		}
-		if q.isOnLine() || p.countOnLine() == 0 {
-			event.Serial = q.seen.Serial
+		if event.Paused {
+			event.Pending = max(event.Pending, q.lacking.Len())
 		}
 		contests := q.known.Contests(p.now())
 		for _, c := range contests {
@@ -102,13 +128,13 @@ func (p zonePass) addContent(event statuswriter.SyncCompleted, primaries []prima
 // noteSettled forgets what was ours once all primaries were seen without it, and what somebody else has put on one once all have it.
 func (p zonePass) noteSettled(primaries []primary, serial uint32) {
 	line, others := split(primaries)
-	p.state.content.ForgetRetired(func(key rrset.Key, isShared bool) bool {
-		if isShared {
-			return isGone(others, key)
-		}
-		return isGone(line, key)
-	}, serial, p.now())
-	if p.state.content.SettleForeign(mirrorsOf(line)) {
+	kept := map[bool][]primary{true: others, false: line}
+	p.state.content.ForgetRetired(func(key rrset.Key, isShared bool) bool { return isGone(kept[isShared], key) }, serial, p.now())
+	var mirrors []*observe.Mirror
+	for _, q := range line {
+		mirrors = append(mirrors, q.seen.Mirror)
+	}
+	if p.state.content.SettleForeign(mirrors) {
 		p.zones.Enqueue(p.key())
 	}
 }
@@ -118,7 +144,7 @@ const releaseTimeout = 30 * time.Second
 
 // release returns the objects that have no data in the zone any more. One that is deleted waits for the secondaries, so that it is
 // known until then which data was its own.
-func (p zonePass) release(servers []statuswriter.ServerOutcome, unprogrammed map[rrset.Key]status.Verdict) []source.Object {
+func (p zonePass) release(servers []statuswriter.ServerOutcome, isStuck func(rrset.Key) bool) []source.Object {
 	zone := p.state.content
 	zone.ForgetLeftovers(func(serial uint32) bool {
 		for i, out := range servers {
@@ -129,7 +155,6 @@ func (p zonePass) release(servers []statuswriter.ServerOutcome, unprogrammed map
 		return true
 	})
 	since := p.now().Add(-releaseTimeout)
-	isStuck := func(key rrset.Key) bool { _, stuck := unprogrammed[key]; return stuck }
 	mayBeLeft := func(key rrset.Key) bool { return isStuck(key) || zone.IsLeftoverSince(key, since) }
 	isDeleted := func(o source.Object) bool { return !o.GetDeletionTimestamp().IsZero() }
 	isAlive := func(o source.Object) bool { return !isDeleted(o) }
@@ -164,17 +189,6 @@ func corrected(primaries []primary, isStuck func(rrset.Key) bool) map[rrset.Key]
 	return corrected
 }
 
-// pendingOn counts the RRsets that a paused zone lacks on a primary.
-func (p zonePass) pendingOn(q primary) int {
-	switch {
-	case errors.Is(q.err, errNotCreated):
-		return p.state.content.Desired().Len()
-	case q.err != nil:
-		return 0
-	}
-	return q.lacking.Len()
-}
-
 // unprogrammedOn returns the verdicts about the RRsets that a primary does not serve as declared.
 func (p zonePass) unprogrammedOn(q primary, contests []content.Contest, paused bool) map[rrset.Key]status.Verdict {
 	verdicts := p.apexOf(q.host.Apex)
@@ -206,13 +220,6 @@ func (p zonePass) apexOf(explain func(rdata string) string) map[rrset.Key]status
 		}
 	}
 	return verdicts
-}
-
-func mirrorsOf(primaries []primary) (mirrors []*observe.Mirror) {
-	for _, q := range primaries {
-		mirrors = append(mirrors, q.seen.Mirror)
-	}
-	return mirrors
 }
 
 // isGone reports whether an RRset was seen to be on none of some primaries.

@@ -1,11 +1,9 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -27,6 +25,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/bind"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/backend"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/notify"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/zonecache"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
@@ -72,19 +71,30 @@ type zonePass struct {
 
 // passResult is the outcome of a pass, with what decides when the next one comes.
 type passResult struct {
-	event     statuswriter.SyncCompleted
-	primaries []primary
-	target    target
-	// rested is true when nothing was to be done and no server had changed.
-	rested bool
+	event statuswriter.SyncCompleted
+	reconciled
 	// appeared is true when the zone is on other servers than after the pass before.
 	appeared bool
-	// unsigned is true when the zone's policy could not be set on a server: the Secret for its keys may be about to appear.
-	unsigned bool
-	// unreached is true when a provider that is no DNS server could not be brought along.
-	unreached bool
 	// rest is how long the zone may rest before its hosts are looked at; zero if they tell.
 	rest time.Duration
+}
+
+// reconciled is how a pass has left the zone on its hosts.
+type reconciled struct {
+	// obstacle is what keeps the zone from its primaries as a whole; it holds when nothing does.
+	obstacle status.Verdict
+	// primaries were brought to the target. rested is true when nothing was to be done and no server had changed.
+	primaries []primary
+	target    target
+	rested    bool
+	// stored is how the zone is at providers that are no DNS servers.
+	stored []backend.Outcome
+	// hidden are the RRsets that primaries hold and do not answer with, while everything else is as declared.
+	hidden map[rrset.Key]status.Verdict
+	// servers are all servers, in the order of the hosts.
+	servers []statuswriter.ServerOutcome
+	// remark is why the zone's policy could not be set on a server: the Secret for its keys may be about to appear.
+	remark string
 }
 
 // run does the pass. Whatever goes wrong becomes part of the outcome, so that it reaches the objects concerned; the error
@@ -92,66 +102,68 @@ type passResult struct {
 func (p zonePass) run(ctx context.Context) (passResult, error) {
 	began := p.now()
 	p.hosts = p.hostsOf(p.scope, p.state)
-	declared, err := p.declare(ctx)
-	result := passResult{event: declared}
-	if declared.Problem.Holds() {
-		result = p.reconcileHosts(ctx, declared)
+	event, err := p.declare(ctx)
+	var hosts reconciled
+	if event.Problem.Holds() {
+		hosts = p.reconcileHosts(ctx, event.Paused)
+		event = p.conclude(event, hosts)
 	}
-	event := &result.event
+	event.Touched, event.All = touchedSince(p.state.last, event)
+	event.At = p.now()
+	event.Took = event.At.Sub(began)
+	result := passResult{event: event, reconciled: hosts, appeared: p.state.noteServing(event.Servers)}
 	if len(event.Servers) > 0 {
 		result.rest = restOf(p.hosts)
 	}
-	result.appeared = p.state.noteServing(event.Servers)
-	event.Touched, event.All = touchedSince(p.state.last, *event)
 	p.state.last = lastOutcome{known: true, problem: event.Problem, unprogrammed: event.Unprogrammed, desired: event.Desired}
-	event.At = p.now()
-	event.Took = event.At.Sub(began)
-	p.zones.NoteReleased(p.key(), event.Released)
 	p.state.noteBulk(event.Changes.Len(), event.At)
+	p.zones.NoteReleased(p.key(), event.Released)
 	return result, err
 }
 
 // reconcileHosts brings the zone to its hosts: to its primaries and to places without an SOA, and then to the servers that follow the
-// primaries. It completes the outcome of declare.
-func (p zonePass) reconcileHosts(ctx context.Context, declared statuswriter.SyncCompleted) passResult {
+// primaries.
+func (p zonePass) reconcileHosts(ctx context.Context, paused bool) (r reconciled) {
 	p.state.served = true
 	primaries := p.findPrimaries(ctx)
-	if problem := p.obstacle(primaries); !problem.Holds() {
-		return p.withoutPrimaries(ctx, declared, problem)
+	switch r.obstacle = p.obstacle(primaries); {
+	case !p.hasHosts():
+		return r
+	case !r.obstacle.Holds(): // Which servers have the zone, with the serial that was known last; nothing is changed.
+		r.servers = p.reconcileSecondaries(ctx, nil, uint32(ptr.Deref(p.zone.Status.Serial, 0)), true) //nolint:gosec // a serial has 32 bits
+		r.stored = p.reconcileBackends(ctx, paused)
+		return r
 	}
-	synced := p.reconcilePrimaries(ctx, primaries, declared.Paused)
-	stored := p.reconcileBackends(ctx, declared.Paused)
-	result := passResult{primaries: synced.all, target: synced.target, rested: synced.rested, unreached: isUnreached(stored)}
-	event := p.conclude(declared, synced, stored)
-	isInSync := event.Problem.Holds()
-	if isInSync {
-		maps.Copy(event.Unprogrammed, p.hidden(ctx, synced.all, event.Unprogrammed))
+	r.primaries, r.target, r.rested = p.reconcilePrimaries(ctx, primaries, paused)
+	r.stored = p.reconcileBackends(ctx, paused)
+	serial := p.serialOf(r.primaries)
+	if p.countOnLine() > 0 {
+		p.serials.Expect(p.key(), serial)
 	}
-	event.Servers = p.reconcileSecondaries(ctx, synced.all, event.Serial, event.Paused)
-	if isInSync {
-		event.Released = p.release(event.Servers, event.Unprogrammed)
+	if len(r.failed()) == 0 && !r.isUnreached() {
+		r.hidden = p.hidden(ctx, r.primaries)
 	}
-	p.serials.Await(p.key(), behind(event.Servers))
-	if !event.Paused {
-		remark := p.configure(ctx, event.Servers, result.rested)
-		event.Remark, result.unsigned = cmp.Or(remark, event.Remark), remark != ""
+	r.servers = p.reconcileSecondaries(ctx, r.primaries, serial, paused)
+	p.serials.Await(p.key(), behind(r.servers))
+	if !paused {
+		r.remark = p.configure(ctx, r.servers, r.rested)
 	}
-	result.event = event
-	return result
+	return r
 }
 
-// withoutPrimaries looks where a zone is that a problem keeps from its primaries, and brings it to places without an SOA.
-func (p zonePass) withoutPrimaries(ctx context.Context, declared statuswriter.SyncCompleted, problem status.Verdict) passResult {
-	event := declared
-	event.Problem = problem
-	if !p.hasHosts() {
-		event.Released = p.releaseAll()
-		return passResult{event: event}
+// failed returns the primaries that could not be brought along.
+func (r reconciled) failed() (failed []primary) {
+	for _, q := range r.primaries {
+		if q.err != nil {
+			failed = append(failed, q)
+		}
 	}
-	// Which servers have the zone, with the serial that was known last; nothing is changed.
-	event.Servers = p.reconcileSecondaries(ctx, nil, uint32(ptr.Deref(p.zone.Status.Serial, 0)), true) //nolint:gosec // a serial has 32 bits
-	stored := p.reconcileBackends(ctx, event.Paused)
-	return passResult{event: p.addContent(event, nil, stored), unreached: isUnreached(stored)}
+	return failed
+}
+
+// isUnreached reports whether the zone could not be brought to a provider that is no DNS server.
+func (r reconciled) isUnreached() bool {
+	return slices.ContainsFunc(r.stored, func(out backend.Outcome) bool { return out.Err != nil })
 }
 
 // obstacle returns what keeps the zone from its primaries as a whole; it holds when nothing does.

@@ -45,14 +45,6 @@ type primary struct {
 	err error
 }
 
-// syncedPrimaries are the primaries after a pass has brought them along, and what they were brought to. rested is true when nothing was to be
-// done and no server had changed.
-type syncedPrimaries struct {
-	all    []primary
-	target target
-	rested bool
-}
-
 // isOnLine reports whether the primary is kept on one content and one serial with the zone's others.
 func (q primary) isOnLine() bool { return q.at.Line == "" }
 
@@ -121,32 +113,35 @@ func countSigners(primaries []primary) (n int) {
 	return n
 }
 
-// reconcilePrimaries brings all primaries to the same content and the same serial, and reads back what they then serve. When
-// nothing is to be done and every server has what it had, that costs a question to each.
-func (p zonePass) reconcilePrimaries(ctx context.Context, primaries []primary, paused bool) syncedPrimaries {
-	p.state.content.KeepPrimaries(podsOf(primaries))
-	synced := syncedPrimaries{all: primaries}
+// reconcilePrimaries brings all primaries to the same content and the same serial, the target, and reads back what they then serve. When
+// every server has what it had and nothing is to be done, they rest, and that costs a question to each.
+func (p zonePass) reconcilePrimaries(ctx context.Context, primaries []primary, paused bool) (_ []primary, t target, rested bool) {
+	var present []types.NamespacedName
+	for _, q := range primaries {
+		present = append(present, q.at.ID)
+	}
+	p.state.content.KeepPrimaries(present)
 	if !p.forgetReloaded(primaries) {
-		synced.all, synced.rested = p.checkRest(ctx, primaries)
+		primaries, rested = p.checkRest(ctx, primaries)
 	}
-	for try := 1; !synced.rested; try++ {
-		synced.all = each(synced.all, func(q primary) primary { return p.observePrimary(ctx, q) })
-		synced.all, synced.target = p.compareAll(ctx, synced.all, synced.target)
-		if paused {
+	for try, again := 1, !rested; again; try++ {
+		primaries = each(primaries, func(q primary) primary { return p.observePrimary(ctx, q) })
+		if primaries, t = p.compareAll(ctx, primaries, t); paused {
 			break
 		}
-		p.serials.Expect(p.key(), synced.target.soa.Serial)
-		changes := p.planChanges(synced.all, synced.target)
-		synced.all = each(synced.all, func(q primary) primary { return p.apply(ctx, q, changes[q.at.ID], synced.target) })
-		if try == maxTries || !slices.ContainsFunc(synced.all, func(q primary) bool { return q.err == nil && q.unsettled }) {
-			break
+		p.serials.Expect(p.key(), t.soa.Serial)
+		changes := p.planChanges(primaries, t)
+		primaries = each(primaries, func(q primary) primary { return p.apply(ctx, q, changes[q.at.ID], t) })
+		if slices.ContainsFunc(primaries, func(q primary) bool { return q.sent != nil && q.isOnLine() }) {
+			p.state.verified.Clear()
 		}
+		again = try < maxTries && slices.ContainsFunc(primaries, func(q primary) bool { return q.err == nil && q.unsettled })
 	}
-	synced.all = each(synced.all, func(q primary) primary { return q.withError(notServed(q, paused)) })
+	primaries = each(primaries, func(q primary) primary { return q.withError(notServed(q, paused)) })
 	if !paused {
-		synced = p.compareAlone(synced)
+		primaries, t = p.compareAlone(primaries, t)
 	}
-	return synced
+	return primaries, t, rested
 }
 
 // forgetReloaded has the zone read in whole from the primaries that have loaded it again: the serial says nothing about it
@@ -285,20 +280,13 @@ func (p zonePass) compare(q primary, t target) primary {
 
 // compareAlone compares a primary with what is declared alone when all were filled from a copy of a secondary: what nobody
 // declares counts as desired on them.
-func (p zonePass) compareAlone(s syncedPrimaries) syncedPrimaries {
-	i := slices.IndexFunc(s.all, func(q primary) bool { return q.isOnLine() && q.err == nil && q.seen.Mirror != nil })
-	if s.target.isOfPrimary() || s.target.reference == nil || i < 0 {
-		return s
+func (p zonePass) compareAlone(primaries []primary, t target) ([]primary, target) {
+	i := slices.IndexFunc(primaries, func(q primary) bool { return q.isOnLine() && q.err == nil && q.seen.Mirror != nil })
+	if t.of != (types.NamespacedName{}) || t.reference == nil || i < 0 {
+		return primaries, t
 	}
-	s.target.of = s.all[i].at.ID
-	s.all = slices.Clone(s.all)
-	s.all[i] = p.compare(s.all[i], s.target)
-	return s
-}
-
-func podsOf(primaries []primary) (pods []types.NamespacedName) {
-	for _, q := range primaries {
-		pods = append(pods, q.at.ID)
-	}
-	return pods
+	t.of = primaries[i].at.ID
+	compared := slices.Clone(primaries)
+	compared[i] = p.compare(primaries[i], t)
+	return compared, t
 }

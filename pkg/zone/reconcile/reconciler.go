@@ -86,12 +86,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if result.rested {
 		level = 1 // Thousands of zones are looked at now and then.
 	}
-	problem := ""
-	if !event.Problem.Holds() {
-		problem = event.Problem.Message
-	}
 	log.FromContext(ctx).V(level).Info("zone reconciled", "zone", zone.Spec.ZoneName, "serial", event.Serial,
-		"changed", event.Changes.Len(), "touched", len(event.Touched), "all", event.All, "problem", problem)
+		"changed", event.Changes.Len(), "touched", len(event.Touched), "all", event.All, "problem", event.Problem.Message)
 	for _, l := range r.listeners {
 		l.OnSyncCompleted(event)
 	}

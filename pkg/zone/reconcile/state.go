@@ -12,7 +12,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
@@ -151,15 +150,6 @@ func (s *zoneState) noteServing(servers []statuswriter.ServerOutcome) (changed b
 	changed = !slices.Equal(serving, s.serving)
 	s.serving = serving
 	return changed
-}
-
-// noteSigning remembers how the zone is signed on the primaries that are kept on one serial.
-func (s *zoneState) noteSigning(signing dnssec.Signing, line []primary) {
-	for _, q := range line {
-		if q.err == nil && q.seen.Mirror != nil {
-			s.dnssec, s.dnssecKnown = signing.StatusOf(q.seen.Mirror), true
-		}
-	}
 }
 
 // zoneStates keeps the state of every zone, by key. The zero value is empty.

@@ -22,9 +22,6 @@ type target struct {
 	soa         rrset.SOA
 }
 
-// isOfPrimary reports whether a primary has the reference.
-func (t target) isOfPrimary() bool { return t.of != types.NamespacedName{} }
-
 // findReference takes the primary with the latest serial; when all primaries are empty or away, the secondary with the latest, so
 // that a restored zone comes back on the serial that its secondaries know, or what a primary held last if that is later. A pass
 // that looks again keeps its primary, with what that holds by then. Strangers are never the reference, nor are
@@ -125,7 +122,7 @@ func (p zonePass) needsNewSerial(line []primary, t target) bool {
 	if p.isBelowDeclared(t.reference.SOA.Serial) {
 		return true
 	}
-	if !t.isOfPrimary() {
+	if t.of == (types.NamespacedName{}) {
 		return t.needsSerial || p.state.content.DiffersFrom(t.reference)
 	}
 	for _, q := range line {
