@@ -48,7 +48,7 @@ func (p zonePass) backendProviders() []*v1beta1.DNSProvider {
 
 // reconcileBackends brings the zone to those of its providers that are no DNS servers, and has what others change there looked at. The zone is
 // followed before it is written: a connection at which it is followed outlives its provider, so what is written can be deleted.
-func (p zonePass) reconcileBackends(ctx context.Context, paused bool) []backend.Outcome {
+func (p zonePass) reconcileBackends(ctx context.Context) []backend.Outcome {
 	providers := p.backendProviders()
 	outcomes := make([]backend.Outcome, len(providers))
 	backends := make([]host.Backend, len(providers))
@@ -63,7 +63,7 @@ func (p zonePass) reconcileBackends(ctx context.Context, paused bool) []backend.
 	for i, at := range providers {
 		if outcomes[i].Err == nil {
 			wg.Go(func() {
-				outcomes[i] = backend.Sync(ctx, backend.Named{Backend: backends[i], Name: at.Name}, p.dnsName(), p.state.content.Desired(), paused)
+				outcomes[i] = backend.Sync(ctx, backend.Named{Backend: backends[i], Name: at.Name}, p.dnsName(), p.state.content.Desired(), p.isPaused())
 			})
 		}
 	}

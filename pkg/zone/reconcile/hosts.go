@@ -54,7 +54,7 @@ func restOf(hosts []host.Host) (rest time.Duration) {
 	return rest
 }
 
-// A zone's primaries are kept on one content and one serial, as one line. One that is on another line (host.Host.Line) counts its own
+// A zone's primaries are kept on one content and one serial, as one line. One that is on another line (host.Place) counts its own
 // serial, keeps what nobody declares to itself, and has secondaries of its own.
 
 // countOnLine counts the zone's primaries that are kept on one serial.

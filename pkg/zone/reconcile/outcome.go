@@ -101,7 +101,7 @@ func (p zonePass) addContent(event statuswriter.SyncCompleted, primaries []prima
 		for _, c := range contests {
 			event.Contested = append(event.Contested, contested(q, c))
 		}
-		maps.Copy(event.Unprogrammed, p.unprogrammedOn(q, contests, event.Paused))
+		maps.Copy(event.Unprogrammed, p.unprogrammedOn(q, contests))
 		if count, some := q.known.Foreign(); count > event.Foreign {
 			event.Foreign, event.ForeignSample = count, some
 		}
@@ -190,13 +190,13 @@ func corrected(primaries []primary, isStuck func(rrset.Key) bool) map[rrset.Key]
 }
 
 // unprogrammedOn returns the verdicts about the RRsets that a primary does not serve as declared.
-func (p zonePass) unprogrammedOn(q primary, contests []content.Contest, paused bool) map[rrset.Key]status.Verdict {
+func (p zonePass) unprogrammedOn(q primary, contests []content.Contest) map[rrset.Key]status.Verdict {
 	verdicts := p.apexOf(q.host.Apex)
 	for key := range q.lacking.Keys() {
-		verdicts[key] = unprogrammed(q, key, paused)
+		verdicts[key] = unprogrammed(q, key, p.isPaused())
 	}
 	for _, c := range contests {
-		if !paused && q.known.IsUnconfirmed(c.Key, p.now()) {
+		if !p.isPaused() && q.known.IsUnconfirmed(c.Key, p.now()) {
 			verdicts[c.Key] = status.False(status.Contested, contested(q, c))
 		}
 	}

@@ -105,7 +105,7 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 	event, err := p.declare(ctx)
 	var hosts reconciled
 	if event.Problem.Holds() {
-		hosts = p.reconcileHosts(ctx, event.Paused)
+		hosts = p.reconcileHosts(ctx)
 		event = p.conclude(event, hosts)
 	}
 	event.Touched, event.All = touchedSince(p.state.last, event)
@@ -123,19 +123,19 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 
 // reconcileHosts brings the zone to its hosts: to its primaries and to places without an SOA, and then to the servers that follow the
 // primaries.
-func (p zonePass) reconcileHosts(ctx context.Context, paused bool) (r reconciled) {
+func (p zonePass) reconcileHosts(ctx context.Context) (r reconciled) {
 	p.state.served = true
 	primaries := p.findPrimaries(ctx)
 	switch r.obstacle = p.obstacle(primaries); {
 	case !p.hasHosts():
 		return r
 	case !r.obstacle.Holds(): // Which servers have the zone, with the serial that was known last; nothing is changed.
-		r.servers = p.reconcileSecondaries(ctx, nil, uint32(ptr.Deref(p.zone.Status.Serial, 0)), true) //nolint:gosec // a serial has 32 bits
-		r.stored = p.reconcileBackends(ctx, paused)
+		r.servers = p.reconcileSecondaries(ctx, followed{serial: uint32(ptr.Deref(p.zone.Status.Serial, 0)), paused: true}) //nolint:gosec // a serial has 32 bits
+		r.stored = p.reconcileBackends(ctx)
 		return r
 	}
-	r.primaries, r.target, r.rested = p.reconcilePrimaries(ctx, primaries, paused)
-	r.stored = p.reconcileBackends(ctx, paused)
+	r.primaries, r.target, r.rested = p.reconcilePrimaries(ctx, primaries)
+	r.stored = p.reconcileBackends(ctx)
 	serial := p.serialOf(r.primaries)
 	if p.countOnLine() > 0 {
 		p.serials.Expect(p.key(), serial)
@@ -143,9 +143,9 @@ func (p zonePass) reconcileHosts(ctx context.Context, paused bool) (r reconciled
 	if len(r.failed()) == 0 && !r.isUnreached() {
 		r.hidden = p.hidden(ctx, r.primaries)
 	}
-	r.servers = p.reconcileSecondaries(ctx, r.primaries, serial, paused)
+	r.servers = p.reconcileSecondaries(ctx, followed{r.primaries, serial, p.isPaused()})
 	p.serials.Await(p.key(), behind(r.servers))
-	if !paused {
+	if !p.isPaused() {
 		r.remark = p.configure(ctx, r.servers, r.rested)
 	}
 	return r
@@ -230,10 +230,10 @@ func (p zonePass) releaseAll() []source.Object {
 }
 
 // newOutcome is the outcome of a server of which nothing is known yet.
-func newOutcome(server observe.Server) statuswriter.ServerOutcome {
-	out := statuswriter.ServerOutcome{Server: server}
-	if server.PodPhase != corev1.PodRunning && server.Message != "" {
-		out.Err = errors.New(server.Message)
+func newOutcome(h host.Host) statuswriter.ServerOutcome {
+	out := statuswriter.ServerOutcome{Server: h.At().Server}
+	if out.PodPhase != corev1.PodRunning && out.Message != "" {
+		out.Err = errors.New(out.Message)
 	}
 	return out
 }

@@ -115,7 +115,7 @@ func countSigners(primaries []primary) (n int) {
 
 // reconcilePrimaries brings all primaries to the same content and the same serial, the target, and reads back what they then serve. When
 // every server has what it had and nothing is to be done, they rest, and that costs a question to each.
-func (p zonePass) reconcilePrimaries(ctx context.Context, primaries []primary, paused bool) (_ []primary, t target, rested bool) {
+func (p zonePass) reconcilePrimaries(ctx context.Context, primaries []primary) (_ []primary, t target, rested bool) {
 	var present []types.NamespacedName
 	for _, q := range primaries {
 		present = append(present, q.at.ID)
@@ -126,7 +126,7 @@ func (p zonePass) reconcilePrimaries(ctx context.Context, primaries []primary, p
 	}
 	for try, again := 1, !rested; again; try++ {
 		primaries = each(primaries, func(q primary) primary { return p.observePrimary(ctx, q) })
-		if primaries, t = p.compareAll(ctx, primaries, t); paused {
+		if primaries, t = p.compareAll(ctx, primaries, t); p.isPaused() {
 			break
 		}
 		p.serials.Expect(p.key(), t.soa.Serial)
@@ -137,8 +137,8 @@ func (p zonePass) reconcilePrimaries(ctx context.Context, primaries []primary, p
 		}
 		again = try < maxTries && slices.ContainsFunc(primaries, func(q primary) bool { return q.err == nil && q.unsettled })
 	}
-	primaries = each(primaries, func(q primary) primary { return q.withError(notServed(q, paused)) })
-	if !paused {
+	primaries = each(primaries, func(q primary) primary { return q.withError(notServed(q, p.isPaused())) })
+	if !p.isPaused() {
 		primaries, t = p.compareAlone(primaries, t)
 	}
 	return primaries, t, rested

@@ -31,7 +31,6 @@ type reconciler struct {
 	states     zoneStates
 	writer     *statuswriter.Writer
 	metrics    *statuswriter.Metrics
-	listeners  []statuswriter.Listener
 	backoff    workqueue.TypedRateLimiter[ctrl.Request]
 	recoveries *recoveries
 }
@@ -88,9 +87,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	log.FromContext(ctx).V(level).Info("zone reconciled", "zone", zone.Spec.ZoneName, "serial", event.Serial,
 		"changed", event.Changes.Len(), "touched", len(event.Touched), "all", event.All, "problem", event.Problem.Message)
-	for _, l := range r.listeners {
-		l.OnSyncCompleted(event)
-	}
+	r.writer.OnSyncCompleted(event)
+	r.metrics.OnSyncCompleted(event)
 	if result.appeared {
 		r.zones.EnqueueAbove(zone)
 	}

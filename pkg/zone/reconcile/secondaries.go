@@ -16,16 +16,17 @@ import (
 // one serial with different content, and what a secondary took from one and then from another adds up to content that no
 // primary has, on the right serial. After such a time the content of each secondary is read once, in whole, and compared.
 
-// followed is what a server follows: the primaries of its line, and their serial, 0 when it is not known.
+// followed is what servers follow: primaries, and their serial, 0 when it is not known. Nothing is changed while it is paused.
 type followed struct {
 	primaries []primary
 	serial    uint32
+	paused    bool
 }
 
-// followedBy returns what a server follows, among the primaries of the zone, which are kept on a serial as far as they are on its own line.
-func (p zonePass) followedBy(h host.Host, primaries []primary, serial uint32) followed {
-	f := followed{serial: serial}
-	for _, q := range primaries {
+// followedBy returns what a server follows of all that servers of the zone do. The serial is that of the primaries on the zone's own line.
+func (p zonePass) followedBy(h host.Host, all followed) followed {
+	f := followed{serial: all.serial, paused: all.paused}
+	for _, q := range all.primaries {
 		if q.at.Line == h.At().Line {
 			f.primaries = append(f.primaries, q)
 		}
@@ -42,20 +43,19 @@ func (p zonePass) followedBy(h host.Host, primaries []primary, serial uint32) fo
 	return f
 }
 
-// reconcileSecondaries makes sure that every secondary has the zone and follows its primaries, unless it is paused. It returns the outcome of
-// every server.
-func (p zonePass) reconcileSecondaries(ctx context.Context, primaries []primary, serial uint32, paused bool) []statuswriter.ServerOutcome {
+// reconcileSecondaries makes sure that every secondary has the zone and follows its primaries. It returns the outcome of every server.
+func (p zonePass) reconcileSecondaries(ctx context.Context, all followed) []statuswriter.ServerOutcome {
 	outcomes := make([]statuswriter.ServerOutcome, len(p.hosts))
 	var wg sync.WaitGroup
 	for i, h := range p.hosts {
-		out, f := newOutcome(h.At().Server), p.followedBy(h, primaries, serial)
-		if out.Role == observe.Primary {
-			outcomes[i] = f.outcomeOf(h, out)
+		f := p.followedBy(h, all)
+		if h.At().Role == observe.Primary {
+			outcomes[i] = f.outcomeOf(h)
 			continue
 		}
 		known := p.state.secondary(h.At().ID)
 		wg.Go(func() {
-			out := p.reconcileSecondary(ctx, h.(host.Secondary), out, f, known, paused)
+			out := p.reconcileSecondary(ctx, h.(host.Secondary), f, known)
 			out.SilentSince = known.NoteAnswer(out.Serial != 0 || out.Addr.IsValid() && out.Err == nil, p.now())
 			outcomes[i] = out
 		})
@@ -64,8 +64,9 @@ func (p zonePass) reconcileSecondaries(ctx context.Context, primaries []primary,
 	return outcomes
 }
 
-// outcomeOf is the outcome of a primary, of which nothing else is known if it is not among those that are followed.
-func (f followed) outcomeOf(h host.Host, out statuswriter.ServerOutcome) statuswriter.ServerOutcome {
+// outcomeOf is the outcome of a primary.
+func (f followed) outcomeOf(h host.Host) statuswriter.ServerOutcome {
+	out := newOutcome(h)
 	for _, q := range f.primaries {
 		if q.at.ID == h.At().ID {
 			out.Serial, out.Err = q.seen.Serial, q.err
@@ -78,7 +79,8 @@ func (f followed) outcomeOf(h host.Host, out statuswriter.ServerOutcome) statusw
 // reconcileSecondary leaves alone a secondary that has the serial that it follows, and its content where that may differ. Serials
 // are compared for equality: a secondary that is ahead is as wrong as one that is behind (RFC 1996 and the trap of a
 // recreated zone).
-func (p zonePass) reconcileSecondary(ctx context.Context, h host.Secondary, out statuswriter.ServerOutcome, f followed, known *host.Follower, paused bool) statuswriter.ServerOutcome {
+func (p zonePass) reconcileSecondary(ctx context.Context, h host.Secondary, f followed, known *host.Follower) statuswriter.ServerOutcome {
+	out := newOutcome(h)
 	if !out.Addr.IsValid() || f.serial == 0 {
 		return out
 	}
@@ -100,14 +102,10 @@ func (p zonePass) reconcileSecondary(ctx context.Context, h host.Secondary, out 
 			h.ForgetKeys()
 		}
 	case seen.Authoritative && seen.Serial == f.serial:
-		out.Current = true
-		if len(f.primaries) > 1 && !paused {
-			out.Current, out.Err = p.verify(ctx, h, f, known)
-		}
-		if out.Current && known.NoteCurrent(f.serial) {
+		if out.Current, out.Err = p.verify(ctx, h, f, known); out.Current && known.NoteCurrent(f.serial) {
 			log.FromContext(ctx).Info("zone transfer completed", "zone", p.zone.Spec.ZoneName, "server", out.Pod, "serial", f.serial)
 		}
-	case paused:
+	case f.paused:
 	default:
 		out.Err = h.Follow(ctx, seen, f.serial, known)
 	}
@@ -118,7 +116,7 @@ func (p zonePass) reconcileSecondary(ctx context.Context, h host.Secondary, out 
 // something can have gone wrong since it did, and repairs what it finds.
 func (p zonePass) verify(ctx context.Context, h host.Secondary, f followed, known *host.Follower) (same bool, err error) {
 	progress := p.state.verificationOf(h.At().ID)
-	if progress.isComplete {
+	if len(f.primaries) < 2 || f.paused || progress.isComplete {
 		return true, nil
 	}
 	want, err := f.content(ctx)

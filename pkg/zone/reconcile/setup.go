@@ -95,7 +95,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 				return inventory.IsTerminating(ctx, mgr.GetAPIReader(), namespace)
 			},
 		},
-		home: o.Home, gate: o.Gate, writer: writer, metrics: counts, listeners: []statuswriter.Listener{writer, counts},
+		home: o.Home, gate: o.Gate, writer: writer, metrics: counts,
 		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
 		recoveries: &recoveries{enqueue: zones.Enqueue},
 	}
