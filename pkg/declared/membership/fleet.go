@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
@@ -68,16 +69,16 @@ func NewFleet(o FleetObjects, home string) *Fleet {
 	return f
 }
 
-// InstancesOf lists the instances that serve a zone, by namespace and then by cluster, index and name.
+// InstancesOf lists the instances that serve a zone, in the order of serving.Servers.
 func (f *Fleet) InstancesOf(zone *v1beta1.DNSZone) []*v1beta1.Bind9Instance {
-	var serving []*v1beta1.Bind9Instance
+	var instances []*v1beta1.Bind9Instance
 	for _, i := range f.instances {
 		if f.Serves(i, zone) {
-			serving = append(serving, i)
+			instances = append(instances, i)
 		}
 	}
-	slices.SortFunc(serving, compareInstances)
-	return serving
+	slices.SortFunc(instances, serving.CompareInstances)
+	return instances
 }
 
 // ProvidersOf lists the DNSProviders that a zone names, in its order. One that does not exist has nothing but its name.

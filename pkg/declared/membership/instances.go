@@ -1,10 +1,8 @@
 package membership
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -81,18 +79,4 @@ func NameServers(instances []*v1beta1.Bind9Instance) []source.Server {
 		}
 	}
 	return servers
-}
-
-// compareInstances orders web-primary-2 before web-primary-10.
-func compareInstances(a, b *v1beta1.Bind9Instance) int {
-	aStem, aIndex := splitIndex(a.Name)
-	bStem, bIndex := splitIndex(b.Name)
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(aStem, bStem),
-		cmp.Compare(len(aIndex), len(bIndex)), cmp.Compare(aIndex, bIndex), cmp.Compare(a.Name, b.Name))
-}
-
-// splitIndex splits the number off the end of a name.
-func splitIndex(name string) (stem, index string) {
-	stem = strings.TrimRight(name, "0123456789")
-	return stem, strings.TrimLeft(name[len(stem):], "0")
 }

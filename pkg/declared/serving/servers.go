@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -62,15 +63,23 @@ func foreignEndpoints(i *v1beta1.Bind9Instance) string {
 	return "instance " + i.Name + ": " + ready.Message
 }
 
-// CompareInstances is the order of Servers.
+// CompareInstances is the order of Servers. It has web-2 before web-10.
 func CompareInstances(a, b *v1beta1.Bind9Instance) int {
+	aStem, aNumber := splitNumber(a.Name)
+	bStem, bNumber := splitNumber(b.Name)
 	return cmp.Or(
 		cmp.Compare(roleOf(a), roleOf(b)), // Primary before Secondary
 		cmp.Compare(a.Namespace, b.Namespace),
 		cmp.Compare(a.Spec.ClusterRef, b.Spec.ClusterRef),
 		cmp.Compare(instanceIndex(a), instanceIndex(b)),
-		cmp.Compare(a.Name, b.Name),
+		cmp.Compare(aStem, bStem), cmp.Compare(len(aNumber), len(bNumber)), cmp.Compare(aNumber, bNumber), cmp.Compare(a.Name, b.Name),
 	)
+}
+
+// splitNumber splits the number off the end of a name.
+func splitNumber(name string) (stem, number string) {
+	stem = strings.TrimRight(name, "0123456789")
+	return stem, strings.TrimLeft(name[len(stem):], "0")
 }
 
 func roleOf(i *v1beta1.Bind9Instance) observe.Role {

@@ -17,9 +17,10 @@ import (
 // Access is how every server with an SOA is asked, whoever runs it: kinds embed it.
 type Access struct {
 	*Zone
-	Server observe.Server
-	DNS    DNS
-	Keys   KeySource
+	Server   observe.Server
+	DNS      DNS
+	Notifier Notifier
+	Keys     KeySource
 	// The names of the Secrets with the keys, and the keys once SignIn has read them: that for updates, and that for questions and transfers.
 	UpdateSecret, TransferSecret types.NamespacedName
 	UpdateKey, TransferKey       *wire.Key
@@ -44,13 +45,9 @@ func LineOf(s observe.Server) string {
 }
 
 // At implements Host.
-func (a *Access) At() observe.Server { return a.Server }
-
-// ID implements Host.
-func (a *Access) ID() types.NamespacedName { return IDOf(a.Server) }
-
-// Line implements Host.
-func (a *Access) Line() string { return LineOf(a.Server) }
+func (a *Access) At() Place {
+	return Place{Server: a.Server, ID: IDOf(a.Server), Line: LineOf(a.Server)}
+}
 
 // SignIn implements Host. Only a primary has a key for updates.
 func (a *Access) SignIn(ctx context.Context) error {
@@ -72,18 +69,18 @@ func (a *Access) ForgetKeys() {
 
 // Serial implements Host.
 func (a *Access) Serial(ctx context.Context) observe.Observation {
-	return a.DNS.Serial(ctx, a.Server.Peer(), a.TransferKey)
+	return a.DNS.Serial(ctx, a.Server.Peer(), a.Asked(), a.TransferKey)
 }
 
 // Observe implements Host.
 func (a *Access) Observe(ctx context.Context) observe.Observation {
-	return a.DNS.Observe(ctx, a.Server.Peer(), a.TransferKey)
+	return a.DNS.Observe(ctx, a.Server.Peer(), a.Asked(), a.TransferKey)
 }
 
 // Notify sends a NOTIFY that the zone changed, beside what primaries send.
 func (a *Access) Notify(ctx context.Context, serial uint32) error {
 	log.FromContext(ctx).Info("zone transfer triggered", "zone", a.Object.Spec.ZoneName, "server", a.Server.Pod, "serial", serial)
-	return a.DNS.Notify(ctx, a.Server.Addr, serial, a.TransferKey)
+	return a.Notifier(ctx, a.Server.Addr, a.Name, serial, a.TransferKey)
 }
 
 // RefusalRemedy is the part of a Remedy that is about no key.
@@ -112,7 +109,7 @@ type ByTransfer struct{ *Access }
 func (r ByTransfer) Read(ctx context.Context, _ Wanted) observe.Observation { return r.Observe(ctx) }
 
 // Forget implements Reader.
-func (r ByTransfer) Forget() { r.DNS.ForgetZone(r.Server.Peer()) }
+func (r ByTransfer) Forget() { r.DNS.ForgetZone(r.Server.Peer(), r.Asked()) }
 
 // Written implements Reader: the next transfer has what was written.
 func (ByTransfer) Written(_, _ rrset.SOA, _ iter.Seq[rrset.Key]) {}
@@ -120,12 +117,12 @@ func (ByTransfer) Written(_, _ rrset.SOA, _ iter.Seq[rrset.Key]) {}
 // Knows implements Reader.
 func (ByTransfer) Knows(rrset.Key) bool { return true }
 
-// Partial implements Reader.
+// Partial implements ReadMethod.
 func (ByTransfer) Partial() error { return nil }
 
-// Compare implements Reader: it transfers the zone in whole.
+// Compare implements Secondary: it transfers the zone in whole.
 func (r ByTransfer) Compare(ctx context.Context, want *observe.Mirror, _ *Comparison) (observe.Observation, error) {
-	have := r.DNS.ObserveAnew(ctx, r.Server.Peer(), r.TransferKey)
+	have := r.DNS.ObserveAnew(ctx, r.Server.Peer(), r.Asked(), r.TransferKey)
 	switch {
 	case have.Err != nil:
 		return have, have.Err

@@ -21,7 +21,23 @@ var ErrSignedHere = errors.New("the zone is signed by an instance, and a primary
 // Foreign is what servers have in common that others run: nobody but they create, delete or configure zones there. Kinds embed it.
 type Foreign struct {
 	*Access
+	ReadMethod
+}
+
+// ReadMethod is how a server is read that others run.
+type ReadMethod interface {
 	Reader
+	// Compare is that of a Secondary.
+	Compare(ctx context.Context, want *observe.Mirror, known *Comparison) (seen observe.Observation, err error)
+	// Partial returns why the zone's other primaries cannot be kept equal to this one; nil if they can.
+	Partial() error
+}
+
+// At implements Host: a primary has lost the zone, or needs nobody.
+func (f Foreign) At() Place {
+	at := f.Access.At()
+	at.HadContent, at.Rest = true, ForeignRest
+	return at
 }
 
 // Obstacle implements Primary.
@@ -29,7 +45,7 @@ func (f Foreign) Obstacle() error {
 	switch {
 	case f.Signing.IsSigned():
 		return ErrSignedHere
-	case f.Line() == "" && f.OnLine > 1 && f.Partial() != nil:
+	case !f.Server.Shared && f.OnLine > 1 && f.Partial() != nil:
 		return f.Partial()
 	case !f.Server.Addr.IsValid():
 		return errors.New(f.Server.Message)
@@ -54,17 +70,8 @@ func (Foreign) Missing(seen observe.Observation) error {
 // Create implements Primary; Missing keeps everybody from calling it.
 func (Foreign) Create(context.Context, Copy) error { return errors.ErrUnsupported }
 
-// Restores implements Host: a primary has lost the zone, or needs nobody.
-func (Foreign) Restores() bool { return false }
-
-// HadContent implements Primary.
-func (Foreign) HadContent() bool { return true }
-
 // Apex implements Primary.
 func (Foreign) Apex(string) string { return "" }
-
-// Rest implements Host.
-func (Foreign) Rest() time.Duration { return ForeignRest }
 
 // Remedy implements Host.
 func (f Foreign) Remedy(err error) string {
@@ -84,7 +91,7 @@ func (f Foreign) Remedy(err error) string {
 	case e.Rcode == dns.RcodeNotAuth && e.TSIGError == 0:
 		return "; see that the zone is a primary one there, and that no view keeps it from the keys"
 	}
-	if e.Rcode == dns.RcodeRefused && e.Op == "update" && f.Line() == "" {
+	if e.Rcode == dns.RcodeRefused && e.Op == "update" && !f.Server.Shared {
 		return "; let the update key update the zone, its SOA record as well (allow-update, or an update-policy that includes SOA), or set writers: Shared in the DNSProvider, with which the SOA is left to the server; and see that the zone is a primary one and not frozen"
 	}
 	return RefusalRemedy(e)

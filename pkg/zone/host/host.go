@@ -15,17 +15,14 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
+	"github.com/lockstep-dns/lockstep/pkg/zone/unreachable"
 )
 
 // Host is a zone on one server with an SOA, during one pass. Each kind of server is a type; package kinds has the table. One goroutine
 // at a time calls its methods, but for Observe. Errors are *wire.Error, or say in full what is wrong and what to do.
 type Host interface {
-	// At returns the server, ID what identifies it between passes.
-	At() observe.Server
-	ID() types.NamespacedName
-	// Line names the primaries that the zone has one content and one serial on: empty for those that belong to the zone alone. A server
-	// that others write to as well counts its own serial, which its secondaries follow: it is on a line of its provider's.
-	Line() string
+	// At returns what is known of the server without asking it.
+	At() Place
 	// SignIn reads the keys that everything sent is signed with; before it, nothing else may be called but Delete and Configure. ForgetKeys
 	// has them read anew: the server did not know one.
 	SignIn(ctx context.Context) error
@@ -41,16 +38,27 @@ type Host interface {
 	// Configure changes how the server has the zone: whom it notifies, who may transfer it, where it transfers from, and with which policy
 	// it signs. The serial and the error are those with which the pass ended there. The remark says which policy could not be set.
 	Configure(ctx context.Context, serial uint32, err error, rested bool) (remark string)
-	// Restores reports whether primaries that have lost the zone get it back from this server.
-	Restores() bool
-	// Rest is how long the zone may rest before somebody looks at the server; zero if the server tells when the zone changes.
-	Rest() time.Duration
 	// Remedy says what to do about an error of the server that does not pass by itself, as the end of a sentence that says what it is.
 	Remedy(err error) string
-	Reader
 }
 
-// Reader is the way in which a server's content is read.
+// Place is what a pass knows of a host before it asks it anything.
+type Place struct {
+	observe.Server
+	// ID identifies the server between passes.
+	ID types.NamespacedName
+	// Line names the primaries that the zone has one content and one serial on: empty for those that belong to the zone alone. A server
+	// that others write to as well counts its own serial, which its secondaries follow: it is on a line of its provider's.
+	Line string
+	// Restores is true if primaries that have lost the zone get it back from this server.
+	Restores bool
+	// HadContent is true if a zone that was never seen there may have had content before it was ours.
+	HadContent bool
+	// Rest is how long the zone may rest before somebody looks at the server; zero if the server tells when the zone changes.
+	Rest time.Duration
+}
+
+// Reader is the way in which a primary's content is read.
 type Reader interface {
 	// Read returns what the server holds of the zone: all, or what is asked for.
 	Read(ctx context.Context, wanted Wanted) observe.Observation
@@ -60,10 +68,6 @@ type Reader interface {
 	Written(from, to rrset.SOA, changed iter.Seq[rrset.Key])
 	// Knows reports whether the last Read says anything about a key.
 	Knows(key rrset.Key) bool
-	// Compare returns nil if the server holds a content, ErrDiffers if it holds another one, and any other error while that is not known.
-	Compare(ctx context.Context, want *observe.Mirror, known *Comparison) (seen observe.Observation, err error)
-	// Partial returns why the zone's other primaries cannot be kept equal to this one; nil if they can.
-	Partial() error
 }
 
 // Wanted returns the RRsets that are declared, or were, and what is declared of them.
@@ -76,6 +80,7 @@ type Comparison struct{ Equal map[rrset.Key]struct{} }
 // Primary is a host that zones are written to.
 type Primary interface {
 	Host
+	Reader
 	// Obstacle returns why nothing can be done on the server; nil if it can be tried.
 	Obstacle() error
 	// Apply changes the zone that has the SOA have, and leaves it with the SOA want, or with its own if that is not ours to set. What
@@ -87,8 +92,6 @@ type Primary interface {
 	Missing(seen observe.Observation) error
 	// Create adds the complete zone in one piece, so that the server never answers from an empty one; ErrExists if it has the zone.
 	Create(ctx context.Context, zone Copy) error
-	// HadContent reports whether a zone that was never seen there may have had content before it was ours.
-	HadContent() bool
 	// Apex explains why an NS record that objects declare at the apex does not go there; empty if it does.
 	Apex(rdata string) string
 }
@@ -104,6 +107,8 @@ type Copy struct {
 // Secondary is a host that follows its primaries.
 type Secondary interface {
 	Host
+	// Compare returns nil if the server holds a content, ErrDiffers if it holds another one, and any other error while that is not known.
+	Compare(ctx context.Context, want *observe.Mirror, known *Comparison) (seen observe.Observation, err error)
 	// Follow brings it along when it does not have the serial of its primaries, with what is known of it. An error says why it cannot.
 	Follow(ctx context.Context, seen observe.Observation, serial uint32, known *Follower) error
 	// Repair brings it along when it has their serial with other content.
@@ -128,18 +133,22 @@ type Zone struct {
 	LookAgain func()
 }
 
-// DNS asks servers about one zone.
+// Asked is the zone as servers are asked about it.
+func (z *Zone) Asked() unreachable.Zone { return unreachable.Zone{Key: z.Key, Name: z.Name} }
+
+// DNS asks servers what they serve. It does not wait for a server that is known to be unreachable.
 type DNS interface {
-	Serial(ctx context.Context, at observe.Peer, key *wire.Key) observe.Observation
-	Observe(ctx context.Context, at observe.Peer, key *wire.Key) observe.Observation
+	Serial(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key) observe.Observation
+	Observe(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key) observe.Observation
 	// ObserveAnew transfers the whole content.
-	ObserveAnew(ctx context.Context, at observe.Peer, key *wire.Key) observe.Observation
+	ObserveAnew(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key) observe.Observation
 	// ObserveNames asks for the SOA and for RRsets.
-	ObserveNames(ctx context.Context, at observe.Peer, key *wire.Key, questions ...observe.Question) observe.Observation
-	ForgetZone(at observe.Peer)
-	// Notify sends a NOTIFY (RFC 1996).
-	Notify(ctx context.Context, at netip.AddrPort, serial uint32, key *wire.Key) error
+	ObserveNames(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key, questions ...observe.Question) observe.Observation
+	ForgetZone(at observe.Peer, zone unreachable.Zone)
 }
+
+// Notifier sends a NOTIFY (RFC 1996).
+type Notifier func(ctx context.Context, server netip.AddrPort, zone string, serial uint32, key *wire.Key) error
 
 // KeySource has the TSIG keys in Secrets.
 type KeySource interface {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/backend"
-	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
 // backendSource has the backends of the providers that are no DNS servers.
@@ -48,9 +46,9 @@ func (p zonePass) backendProviders() []*v1beta1.DNSProvider {
 	return providers
 }
 
-// syncBackends brings the zone to those of its providers that are no DNS servers, and has what others change there looked at. The zone is
+// reconcileBackends brings the zone to those of its providers that are no DNS servers, and has what others change there looked at. The zone is
 // followed before it is written: a connection at which it is followed outlives its provider, so what is written can be deleted.
-func (p zonePass) syncBackends(ctx context.Context, paused bool) []backend.Outcome {
+func (p zonePass) reconcileBackends(ctx context.Context) []backend.Outcome {
 	providers := p.backendProviders()
 	outcomes := make([]backend.Outcome, len(providers))
 	backends := make([]host.Backend, len(providers))
@@ -65,7 +63,7 @@ func (p zonePass) syncBackends(ctx context.Context, paused bool) []backend.Outco
 	for i, at := range providers {
 		if outcomes[i].Err == nil {
 			wg.Go(func() {
-				outcomes[i] = backend.Sync(ctx, backend.Named{Backend: backends[i], Name: at.Name}, p.dnsName(), p.state.content.Desired(), paused)
+				outcomes[i] = backend.Sync(ctx, backend.Named{Backend: backends[i], Name: at.Name}, p.dnsName(), p.state.content.Desired(), p.isPaused())
 			})
 		}
 	}
@@ -85,29 +83,14 @@ func (p zonePass) usableBackend(ctx context.Context, at *v1beta1.DNSProvider) (h
 	return b, err
 }
 
-// addBackends adds how the zone is at providers that are no DNS servers. It reports whether one of them could not be brought along.
-func (p zonePass) addBackends(outcomes []backend.Outcome, event *statuswriter.SyncCompleted) (failed bool) {
-	for _, out := range outcomes {
-		event.Backends = append(event.Backends, statuswriter.BackendOutcome{Provider: out.Name, Err: out.Err})
-		maps.Copy(event.Unprogrammed, out.Unprogrammed)
-		if event.Pending = max(event.Pending, out.Pending); event.Changes.Len() == 0 {
-			event.Changes = out.Applied
-		}
-		if event.Foreign == 0 {
-			event.Foreign, event.ForeignSample = out.Foreign, out.ForeignSample
-		}
-		if out.Err == nil {
-			p.addApex(event, func(string) string { return fmt.Sprintf("DNSProvider %s: %s", out.Name, out.Apex) })
-			continue
-		}
-		failed = true
-		event.Problem = problem(status.PrimaryFailed, "DNSProvider %s cannot be programmed: %v", out.Name, out.Err)
-		var failure *host.Error
-		if errors.As(out.Err, &failure) && !failure.Temporary {
-			event.Failure = status.False(failure.Reason, event.Problem.Message)
-		}
+// backendProblem says why the zone could not be brought to a provider that is no DNS server, and whether only a person can help.
+func backendProblem(out backend.Outcome) (why, failure status.Verdict) {
+	why = problem(status.PrimaryFailed, "DNSProvider %s cannot be programmed: %v", out.Name, out.Err)
+	var e *host.Error
+	if errors.As(out.Err, &e) && !e.Temporary {
+		failure = status.False(e.Reason, why.Message)
 	}
-	return failed
+	return why, failure
 }
 
 // clearBackends deletes what is ours of the zone from providers that are no DNS servers, also from one that went before the zone. Where

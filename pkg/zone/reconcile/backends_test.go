@@ -178,7 +178,7 @@ func TestBackendThatIsAway(t *testing.T) {
 	if message := result.event.Problem.Message; !strings.Contains(message, "corp") || !strings.Contains(message, "no space; compact it") {
 		t.Errorf("problem %q", message)
 	}
-	if result.event.Failure.Reason != "NoSpace" || len(result.event.Released) > 0 || !result.unreached {
+	if result.event.Failure.Reason != "NoSpace" || len(result.event.Released) > 0 || !result.isUnreached() {
 		t.Errorf("failure %v, released %v", result.event.Failure, result.event.Released)
 	}
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval)

@@ -12,9 +12,12 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
-// declare brings the desired state up to date with the objects that changed, and fills in the event's part about them. It
-// reports false when there is nothing to work with. The error is for objects that could not get their finalizer, or errEnding.
-func (p zonePass) declare(ctx context.Context, event *statuswriter.SyncCompleted) (ready bool, err error) {
+// declare brings the desired state up to date with the objects that changed, and returns the outcome as far as it is about them. Its
+// problem holds if the zone can be brought to its hosts. The error is for objects that could not get their finalizer, or errEnding.
+func (p zonePass) declare(ctx context.Context) (declared statuswriter.SyncCompleted, err error) {
+	declared = statuswriter.SyncCompleted{
+		Zone: p.zone, Arrivals: p.arrivals, Problem: status.True(status.ReconcileSucceeded, ""), Paused: p.isPaused(),
+	}
 	zone := p.state.content
 	zone.SetPrune(p.zone.Annotations[v1beta1.PruneAnnotation] == "true")
 	servers := membership.NameServers(p.instances)
@@ -22,43 +25,42 @@ func (p zonePass) declare(ctx context.Context, event *statuswriter.SyncCompleted
 	if all {
 		opts := source.Options{Servers: servers, Owns: p.zones.Members.OwnsEndpoints(p.key())}
 		if err := zone.Rebuild(p.zone, opts); err != nil {
-			event.Problem = problem(status.ReconcileFailed, "%v", err)
-			event.Failure = event.Problem
-			return false, nil
+			declared.Problem = problem(status.ReconcileFailed, "%v", err)
+			declared.Failure = declared.Problem
+			return declared, nil
 		}
 	}
 	changed, since := p.zones.Take(p.key(), all)
-	event.Since, event.Rebuilt = since, all
+	declared.Since, declared.Rebuilt = since, all
 	if all || len(changed) > 0 || p.lacksProvider() {
 		if err := p.checkNamespace(ctx); err != nil {
 			zone.Discard() // What was taken is taken again.
-			event.Problem = problem(status.ReconcileFailed, "%v", err)
-			return false, err
+			declared.Problem = problem(status.ReconcileFailed, "%v", err)
+			return declared, err
 		}
 	}
-	refused := p.refusal != (membership.Refusal{})
-	if !refused {
+	isRefused := p.refusal != (membership.Refusal{})
+	if !isRefused {
 		changed, err = p.addFinalizers(ctx, changed)
 	}
 	zone.Update(changed)
-	event.NameServers = p.state.notePublished(zone.Desired(), len(servers) > 0, all)
+	declared.NameServers = p.state.notePublished(zone.Desired(), len(servers) > 0, all)
 	if !all {
 		for _, m := range changed {
-			event.Touched = append(event.Touched, m.Key)
+			declared.Touched = append(declared.Touched, m.Key)
 		}
 	}
-	event.Desired, event.All = zone.Desired(), all
-	event.AlsoSelected = slices.SortedFunc(zone.AlsoSelected(), func(a, b source.ObjectKey) int {
+	declared.Desired, declared.All = zone.Desired(), all
+	declared.AlsoSelected = slices.SortedFunc(zone.AlsoSelected(), func(a, b source.ObjectKey) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
-	event.OlderZones = p.zones.ZonesDeclaring(event.AlsoSelected)
-	if refused {
-		event.Problem = status.False(p.refusal.Reason, p.refusal.Message)
-		event.Failure = event.Problem
-		event.Released = p.releaseAll()
-		event.Servers = p.withdraw(ctx)
+	declared.OlderZones = p.zones.ZonesDeclaring(declared.AlsoSelected)
+	if isRefused {
+		declared.Problem = status.False(p.refusal.Reason, p.refusal.Message)
+		declared.Failure = declared.Problem
+		declared.Released = p.releaseAll()
+		declared.Servers = p.withdraw(ctx)
 		zone.Discard() // When it becomes the one that is served, all its objects need their finalizer.
-		return false, err
 	}
-	return true, err
+	return declared, err
 }

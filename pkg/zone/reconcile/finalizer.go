@@ -18,7 +18,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
-	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
@@ -180,14 +179,6 @@ func deleteFromHosts(ctx context.Context, hosts []host.Host) error {
 	return group.Wait()
 }
 
-func serversOf(hosts []host.Host) []observe.Server {
-	servers := make([]observe.Server, len(hosts))
-	for i, h := range hosts {
-		servers[i] = h.At()
-	}
-	return servers
-}
-
 // withdraw deletes a zone that is not permitted any more from the servers that had it. A zone of another namespace that is
 // served under the name instead starts anew there: it keeps nothing that this one's owner wrote. The outcomes are those of
 // servers that may have the zone still.
@@ -202,9 +193,9 @@ func (p zonePass) withdraw(ctx context.Context) []statuswriter.ServerOutcome {
 	}
 	log.FromContext(ctx).Info("zone is not permitted any more; removing it from its servers", "zone", p.zone.Spec.ZoneName, "reason", p.refusal.Message)
 	if err := deleteFromHosts(ctx, had); err != nil {
-		outcomes := newOutcomes(serversOf(had))
-		for i := range outcomes {
-			outcomes[i].Err = err
+		var outcomes []statuswriter.ServerOutcome
+		for _, h := range had {
+			outcomes = append(outcomes, statuswriter.ServerOutcome{Server: h.At().Server, Err: err})
 		}
 		return outcomes
 	}

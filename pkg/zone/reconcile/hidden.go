@@ -8,44 +8,41 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/unreachable"
-	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+	"github.com/lockstep-dns/lockstep/pkg/zone/unreachable"
 )
 
 // A server that holds an RRset does not always answer with it (RFC 1034 section 4.3.2): another zone that it serves may be
 // nearer to the name, or a delegation or DNAME may stand above it in this zone.
 
-// addHidden adds the declared RRsets that a primary holds and does not answer with.
-func (p zonePass) addHidden(ctx context.Context, primaries []*primary, event *statuswriter.SyncCompleted) {
-	if !event.Problem.Holds() {
-		return
+// hidden returns the declared RRsets that a primary holds and does not answer with.
+func (p zonePass) hidden(ctx context.Context, primaries []primary) map[rrset.Key]status.Verdict {
+	hidden := map[rrset.Key]status.Verdict{}
+	// By a delegation, a DNAME or, with the zero type, a zone.
+	hide := func(by rrset.Key, why string) {
+		for key := range p.state.content.HiddenBy(by) {
+			if _, known := hidden[key]; !known {
+				hidden[key] = problem(status.Shadowed, "%s %s is not what resolvers get: %s", key.Name, rrset.TypeName(key.Type), why)
+			}
+		}
 	}
 	for _, name := range p.zonesCovering() {
 		for _, q := range primaries {
-			if !q.server.Addr.IsValid() {
+			if !q.at.Addr.IsValid() {
 				continue
 			}
 			// As a resolver asks, without a key: views may be chosen by it.
-			if p.dns.Serial(ctx, q.server.Peer(), unreachable.Zone{Key: p.key(), Name: name}, nil).Authoritative {
-				p.hide(rrset.Key{Name: name}, event, fmt.Sprintf("%s answers from zone %s, which it serves as well; declare the data there", q.server.Pod, name))
+			if p.dns.Serial(ctx, q.at.Peer(), unreachable.Zone{Key: p.key(), Name: name}, nil).Authoritative {
+				hide(rrset.Key{Name: name}, fmt.Sprintf("%s answers from zone %s, which it serves as well; declare the data there", q.at.Pod, name))
 			}
 		}
 	}
 	for _, q := range primaries {
 		for _, cut := range q.known.ForeignCuts() {
-			p.hide(cut, event, fmt.Sprintf("%s holds %s data at %s that no object declares and that hides it; remove that or rename the record",
-				q.server.Pod, rrset.TypeName(cut.Type), cut.Name))
+			hide(cut, fmt.Sprintf("%s holds %s data at %s that no object declares and that hides it; remove that or rename the record",
+				q.at.Pod, rrset.TypeName(cut.Type), cut.Name))
 		}
 	}
-}
-
-// hide marks what is hidden by a delegation, a DNAME or, with the zero type, a zone.
-func (p zonePass) hide(by rrset.Key, event *statuswriter.SyncCompleted, why string) {
-	for key := range p.state.content.HiddenBy(by) {
-		if _, stuck := event.Unprogrammed[key]; !stuck {
-			event.Unprogrammed[key] = problem(status.Shadowed, "%s %s is not what resolvers get: %s", key.Name, rrset.TypeName(key.Type), why)
-		}
-	}
+	return hidden
 }
 
 // zonesCovering returns the names of other zones at or below which this one declares data of its own.

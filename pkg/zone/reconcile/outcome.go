@@ -1,97 +1,165 @@
 package reconcile
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/backend"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
-// conclude turns what the primaries serve now into the outcome of the pass: an RRset is programmed when every primary
-// was asked and answered with it, and every provider that is no DNS server was read with it. It reports whether all could be
-// brought along, and whether such a provider could not.
-func (p zonePass) conclude(synced *primarySync, stored []backend.Outcome, event *statuswriter.SyncCompleted) (settled, unreached bool) {
-	event.Unprogrammed = map[rrset.Key]status.Verdict{}
+// conclude completes the outcome of declare with how the zone is on its hosts, and remembers what the next pass has to know of that.
+func (p zonePass) conclude(declared statuswriter.SyncCompleted, r reconciled) statuswriter.SyncCompleted {
+	event := declared
+	event.Problem, event.Servers = r.obstacle, r.servers
+	if !p.hasHosts() {
+		event.Released = p.releaseAll()
+		return event
+	}
+	event = p.addContent(event, r.primaries, r.stored)
+	if !r.obstacle.Holds() {
+		return event
+	}
 	isStuck := func(key rrset.Key) bool { _, stuck := event.Unprogrammed[key]; return stuck }
-	var failed []*primary
-	for _, q := range synced.primaries {
+	p.remember(r, isStuck)
+	event.DNSSEC, event.DNSSECKnown, event.Remark = p.state.dnssec, p.state.dnssecKnown, cmp.Or(r.remark, p.signing.Remark(p.state.dnssec))
+	event.Removed = corrected(r.primaries, isStuck)
+	event.Drift = len(event.Removed)
+	if failed := r.failed(); len(failed) > 0 {
+		event.Problem, event.Failure = p.primaryProblem(failed, len(r.primaries))
+		event.Released, event.Held = p.holdMoves(failed, len(r.primaries), isStuck)
+	}
+	if !event.Problem.Holds() {
+		return event
+	}
+	p.noteSettled(r.primaries, event.Serial)
+	for key, verdict := range r.hidden {
+		if !isStuck(key) {
+			event.Unprogrammed[key] = verdict
+		}
+	}
+	event.Released = p.release(event.Servers, isStuck)
+	return event
+}
+
+// remember keeps what the next pass has to know of the primaries.
+func (p zonePass) remember(r reconciled, isStuck func(rrset.Key) bool) {
+	p.state.noteFailing(r.failed(), p.now())
+	for _, q := range r.primaries {
+		if isTerminal(q.err) {
+			q.known.RefuseZone(q.err, p.now())
+		}
+		if q.err != nil {
+			continue
+		}
+		q.known.ForgetRefusals(isStuck)
+		if q.seen.Mirror != nil && q.isOnLine() {
+			p.state.dnssec, p.state.dnssecKnown = p.signing.StatusOf(q.seen.Mirror), true
+		}
+	}
+}
+
+// serialOf is the zone's serial on its primaries.
+func (p zonePass) serialOf(primaries []primary) (serial uint32) {
+	for _, q := range primaries {
+		if q.err == nil && (q.isOnLine() || p.countOnLine() == 0) {
+			serial = q.seen.Serial
+		}
+	}
+	return serial
+}
+
+// addContent adds what is where the zone is written to: an RRset is programmed when every primary was asked and answered with it, and every
+// provider that is no DNS server was read with it.
+func (p zonePass) addContent(event statuswriter.SyncCompleted, primaries []primary, stored []backend.Outcome) statuswriter.SyncCompleted {
+	event.Serial, event.Unprogrammed = p.serialOf(primaries), map[rrset.Key]status.Verdict{}
+	for _, q := range primaries {
 		if event.Changes.Len() == 0 {
 			event.Changes = q.applied
 		}
-		if q.err == nil && !q.seen.Authoritative {
-			q.err = notServed(q, event.Paused)
+		if errors.Is(q.err, errNotCreated) {
 			event.Pending = max(event.Pending, p.state.content.Desired().Len())
 		}
 		if q.err != nil {
-			failed = append(failed, q)
 			continue
 		}
-		p.addPrimary(q, event)
-	}
-	unreached = p.addBackends(stored, event)
-	for _, q := range synced.primaries {
-		if q.err == nil {
-			q.known.ForgetRefusals(isStuck)
+		if event.Paused {
+			event.Pending = max(event.Pending, q.lacking.Len())
+		}
+		contests := q.known.Contests(p.now())
+		for _, c := range contests {
+			event.Contested = append(event.Contested, contested(q, c))
+		}
+		maps.Copy(event.Unprogrammed, p.unprogrammedOn(q, contests))
+		if count, some := q.known.Foreign(); count > event.Foreign {
+			event.Foreign, event.ForeignSample = count, some
 		}
 	}
-	if len(synced.line) > 0 {
-		p.serials.Expect(p.key(), event.Serial)
-	}
-	p.addSigning(synced.primaries, event)
-	event.Removed = synced.corrected(isStuck)
-	event.Drift = len(event.Removed)
-	if !event.Paused {
-		event.Pending = 0
-	}
-	p.state.noteFailing(failed, p.now())
-	if len(failed) > 0 {
-		p.addFailure(failed, len(synced.primaries), event)
-		p.holdMoves(failed, len(synced.primaries), isStuck, event)
-	}
-	if len(failed) > 0 || unreached {
-		return false, unreached
-	}
-	p.state.content.ForgetRetired(func(key rrset.Key, isShared bool) bool {
-		if isShared {
-			return isGone(synced.others, key)
+	for _, out := range stored {
+		event.Backends = append(event.Backends, statuswriter.BackendOutcome{Provider: out.Name, Err: out.Err})
+		maps.Copy(event.Unprogrammed, out.Unprogrammed)
+		if event.Pending = max(event.Pending, out.Pending); event.Changes.Len() == 0 {
+			event.Changes = out.Applied
 		}
-		return isGone(synced.line, key)
-	}, event.Serial, p.now())
-	if p.state.content.SettleForeign(mirrorsOf(synced.line)) {
+		if event.Foreign == 0 {
+			event.Foreign, event.ForeignSample = out.Foreign, out.ForeignSample
+		}
+		if out.Err == nil {
+			maps.Copy(event.Unprogrammed, p.apexOf(func(string) string { return fmt.Sprintf("DNSProvider %s: %s", out.Name, out.Apex) }))
+			continue
+		}
+		why, failure := backendProblem(out)
+		event.Problem, event.Failure = why, cmp.Or(failure, event.Failure)
+	}
+	return event
+}
+
+// noteSettled forgets what was ours once all primaries were seen without it, and what somebody else has put on one once all have it.
+func (p zonePass) noteSettled(primaries []primary, serial uint32) {
+	line, others := split(primaries)
+	kept := map[bool][]primary{true: others, false: line}
+	p.state.content.ForgetRetired(func(key rrset.Key, isShared bool) bool { return isGone(kept[isShared], key) }, serial, p.now())
+	var mirrors []*observe.Mirror
+	for _, q := range line {
+		mirrors = append(mirrors, q.seen.Mirror)
+	}
+	if p.state.content.SettleForeign(mirrors) {
 		p.zones.Enqueue(p.key())
 	}
-	return true, false
 }
 
 // releaseTimeout is how long the deletion of an object waits for secondaries that hold its data and do not follow.
 const releaseTimeout = 30 * time.Second
 
-// release adds the objects that have no data in the zone any more. One that is deleted waits for the secondaries, so that it is
+// release returns the objects that have no data in the zone any more. One that is deleted waits for the secondaries, so that it is
 // known until then which data was its own.
-func (p zonePass) release(event *statuswriter.SyncCompleted) {
+func (p zonePass) release(servers []statuswriter.ServerOutcome, isStuck func(rrset.Key) bool) []source.Object {
 	zone := p.state.content
 	zone.ForgetLeftovers(func(serial uint32) bool {
-		for i, out := range event.Servers {
-			if p.hosts[i].Restores() && mayHoldOlder(out, serial) {
+		for i, out := range servers {
+			if p.hosts[i].At().Restores && mayHoldOlder(out, serial) {
 				return false
 			}
 		}
 		return true
 	})
 	since := p.now().Add(-releaseTimeout)
-	isStuck := func(key rrset.Key) bool { _, stuck := event.Unprogrammed[key]; return stuck }
 	mayBeLeft := func(key rrset.Key) bool { return isStuck(key) || zone.IsLeftoverSince(key, since) }
 	isDeleted := func(o source.Object) bool { return !o.GetDeletionTimestamp().IsZero() }
 	isAlive := func(o source.Object) bool { return !isDeleted(o) }
-	event.Released = append(zone.TakeReleasedIf(isDeleted, mayBeLeft), zone.TakeReleasedIf(isAlive, isStuck)...)
+	return append(zone.TakeReleasedIf(isDeleted, mayBeLeft), zone.TakeReleasedIf(isAlive, isStuck)...)
 }
 
 // mayHoldOlder reports whether a server might hold an older version than that of a serial.
@@ -100,92 +168,104 @@ func mayHoldOlder(s statuswriter.ServerOutcome, serial uint32) bool {
 	return !s.Current && !isEmpty && (s.Serial == 0 || rrset.SerialLess(s.Serial, serial))
 }
 
-// addFailure adds why some of all primaries could not be brought along, the error first that asks for a person.
-func (p zonePass) addFailure(failed []*primary, all int, event *statuswriter.SyncCompleted) {
-	worst := failed[0]
-	for _, q := range failed {
-		if isTerminal(q.err) {
-			q.known.RefuseZone(q.err, p.now())
-			if !isTerminal(worst.err) {
-				worst = q
-			}
+// moveTimeout is how long an object that moves to another zone waits for a primary of this one that cannot be brought along.
+const moveTimeout = 30 * time.Second
+
+// holdMoves returns the objects that another zone takes and that have to wait, each with what for, because primaries failed.
+// They are released without those in the end, if there is another one: it has the latest serial, and a primary that
+// returns takes over its content.
+func (p zonePass) holdMoves(failed []primary, all int, isStuck func(rrset.Key) bool) (released []source.Object, held map[source.ObjectKey]string) {
+	moves := func(o source.Object) bool {
+		return o.GetDeletionTimestamp().IsZero() && len(p.zones.Placement(o).Taken) > 0
+	}
+	last := slices.MaxFunc(failed, func(a, b primary) int { return p.state.failingSince[a.at.ID].Compare(p.state.failingSince[b.at.ID]) })
+	deadline := p.state.failingSince[last.at.ID].Add(moveTimeout)
+	until := "a primary of that zone answers"
+	if len(failed) < all {
+		if !p.now().Before(deadline) {
+			released = p.state.content.TakeReleasedIf(moves, isStuck)
+		}
+		until = deadline.UTC().Format(time.RFC3339)
+	}
+	held = map[source.ObjectKey]string{}
+	for key, o := range p.state.content.Leaving() {
+		if moves(o) {
+			held[key] = fmt.Sprintf("is about to move to DNSZone %s, which waits until %s: %s of zone %s may still serve it under its former name: %v",
+				p.zones.Placement(o).Taken[0], until, last.at.Pod, p.zone.Spec.ZoneName, last.err)
 		}
 	}
-	event.Problem = problem(status.PrimaryFailed, "%d of %d primaries cannot be programmed; %s: %v%s",
-		len(failed), all, worst.server.Pod, worst.err, worst.host.Remedy(worst.err))
-	event.Failure = failureOf(worst.err, p.now().Sub(p.state.failingSince[worst.host.ID()]), event.Problem.Message)
+	return released, held
+}
+
+// noteFailing remembers since when each primary could not be brought along.
+func (s *zoneState) noteFailing(failed []primary, now time.Time) {
+	since := map[types.NamespacedName]time.Time{}
+	for _, q := range failed {
+		pod := q.at.ID
+		if since[pod] = now; !s.failingSince[pod].IsZero() {
+			since[pod] = s.failingSince[pod]
+		}
+	}
+	s.failingSince = since
+}
+
+// primaryProblem says why some of all primaries could not be brought along, the error first that asks for a person, and whether only a
+// person can help.
+func (p zonePass) primaryProblem(failed []primary, all int) (why, failure status.Verdict) {
+	worst := failed[max(0, slices.IndexFunc(failed, func(q primary) bool { return isTerminal(q.err) }))]
+	why = problem(status.PrimaryFailed, "%d of %d primaries cannot be programmed; %s: %v%s",
+		len(failed), all, worst.at.Pod, worst.err, worst.host.Remedy(worst.err))
+	return why, failureOf(worst.err, p.now().Sub(p.state.failingSince[worst.at.ID]), why.Message)
 }
 
 // corrected returns the RRsets that somebody else changed and that are as desired now, with the values that somebody else had added.
-func (s *primarySync) corrected(isStuck func(rrset.Key) bool) map[rrset.Key][]string {
+func corrected(primaries []primary, isStuck func(rrset.Key) bool) map[rrset.Key][]string {
 	corrected := map[rrset.Key][]string{}
-	for _, q := range s.primaries {
-		for key, added := range q.drifted {
-			if !isStuck(key) {
-				corrected[key] = append(corrected[key], added...)
+	for _, q := range primaries {
+		for _, d := range q.drifted {
+			if !isStuck(d.key) {
+				corrected[d.key] = append(corrected[d.key], d.added...)
 			}
 		}
 	}
 	return corrected
 }
 
-// addPrimary adds what one primary serves, and lacks.
-func (p zonePass) addPrimary(q *primary, event *statuswriter.SyncCompleted) {
-	if q.isOnLine() || p.countOnLine() == 0 {
-		event.Serial = q.seen.Serial
-	}
-	p.addApex(event, q.host.Apex)
-	event.Pending = max(event.Pending, q.lacking.Len())
+// unprogrammedOn returns the verdicts about the RRsets that a primary does not serve as declared.
+func (p zonePass) unprogrammedOn(q primary, contests []content.Contest) map[rrset.Key]status.Verdict {
+	verdicts := p.apexOf(q.host.Apex)
 	for key := range q.lacking.Keys() {
-		event.Unprogrammed[key] = unprogrammed(q, key, event.Paused)
+		verdicts[key] = unprogrammed(q, key, p.isPaused())
 	}
-	for _, c := range q.known.Contests(p.now()) {
-		if event.Contested = append(event.Contested, contested(q, c)); !event.Paused && q.known.IsUnconfirmed(c.Key, p.now()) {
-			event.Unprogrammed[c.Key] = status.False(status.Contested, contested(q, c))
+	for _, c := range contests {
+		if !p.isPaused() && q.known.IsUnconfirmed(c.Key, p.now()) {
+			verdicts[c.Key] = status.False(status.Contested, contested(q, c))
 		}
 	}
 	for _, c := range q.lacking.Conflicts {
-		event.Unprogrammed[c.Want.Key] = conflicting(q, c)
+		verdicts[c.Want.Key] = conflicting(q, c)
 	}
-	if count, some := q.known.Foreign(); count > event.Foreign {
-		event.Foreign, event.ForeignSample = count, some
-	}
+	return verdicts
 }
 
-// addApex adds that NS records which objects declare at the apex do not go to a host that has its own, and explains why.
-func (p zonePass) addApex(event *statuswriter.SyncCompleted, explain func(rdata string) string) {
+// apexOf returns the verdict about the NS records that objects declare at the apex of a host that has its own there: then explain says why.
+func (p zonePass) apexOf(explain func(rdata string) string) map[rrset.Key]status.Verdict {
+	verdicts := map[rrset.Key]status.Verdict{}
 	key := rrset.Key{Name: p.dnsName(), Type: dns.TypeNS}
 	set, _ := p.state.content.Desired().RRsets.Get(key)
 	isObject := func(by *source.Ref) bool { return by.Kind != p.state.content.Desired().Ref.Kind }
 	for i, owners := range set.Owners {
 		if slices.ContainsFunc(owners, isObject) {
 			if why := explain(set.Rdata[i]); why != "" {
-				event.Unprogrammed[key] = status.False(status.Unsupported, why)
+				verdicts[key] = status.False(status.Unsupported, why)
 			}
 		}
 	}
-}
-
-// addSigning adds how the zone is signed.
-func (p zonePass) addSigning(primaries []*primary, event *statuswriter.SyncCompleted) {
-	for _, q := range primaries {
-		if q.err == nil && q.seen.Mirror != nil && q.isOnLine() {
-			p.state.dnssec, p.state.dnssecKnown = p.signing.StatusOf(q.seen.Mirror), true
-		}
-	}
-	event.DNSSEC, event.DNSSECKnown = p.state.dnssec, p.state.dnssecKnown
-	event.Remark = p.signing.Remark(p.state.dnssec)
-}
-
-func mirrorsOf(primaries []*primary) (mirrors []*observe.Mirror) {
-	for _, q := range primaries {
-		mirrors = append(mirrors, q.seen.Mirror)
-	}
-	return mirrors
+	return verdicts
 }
 
 // isGone reports whether an RRset was seen to be on none of some primaries.
-func isGone(primaries []*primary, key rrset.Key) bool {
+func isGone(primaries []primary, key rrset.Key) bool {
 	for _, q := range primaries {
 		if q.seen.Mirror == nil || !q.host.Knows(key) {
 			return false
@@ -197,14 +277,12 @@ func isGone(primaries []*primary, key rrset.Key) bool {
 	return true
 }
 
-// addTouched completes the event with the objects whose status it concerns, beside those that changed, by comparison with
-// the outcome before. It returns what the event says.
-func addTouched(event *statuswriter.SyncCompleted, last lastOutcome) lastOutcome {
-	next := lastOutcome{known: true, problem: event.Problem, unprogrammed: event.Unprogrammed, desired: event.Desired}
-	event.All = event.All || !last.known || last.problem != event.Problem
+// touchedSince returns the objects whose status an outcome concerns: those that changed, and those about which the last one said something
+// else. all means every object.
+func touchedSince(last lastOutcome, event statuswriter.SyncCompleted) (keys []source.ObjectKey, all bool) {
+	all = event.All || !last.known || last.problem != event.Problem
 	if event.Desired == nil || last.desired == nil {
-		event.All = true
-		return next
+		return event.Touched, true
 	}
 	touched := make(map[source.ObjectKey]struct{}, len(event.Touched))
 	for _, key := range event.Touched {
@@ -224,21 +302,17 @@ func addTouched(event *statuswriter.SyncCompleted, last lastOutcome) lastOutcome
 	for _, o := range event.Released {
 		delete(touched, source.KeyOf(o)) // Its release is in its status.
 	}
-	event.Touched = slices.Collect(maps.Keys(touched))
-	return next
+	return slices.Collect(maps.Keys(touched)), all
 }
 
 // differingKeys returns the RRsets of which the verdicts do not say the same.
 func differingKeys(a, b map[rrset.Key]status.Verdict) map[rrset.Key]struct{} {
 	keys := map[rrset.Key]struct{}{}
-	for key, verdict := range a {
-		if b[key] != verdict {
-			keys[key] = struct{}{}
-		}
-	}
-	for key, verdict := range b {
-		if a[key] != verdict {
-			keys[key] = struct{}{}
+	for _, verdicts := range []map[rrset.Key]status.Verdict{a, b} {
+		for key := range verdicts {
+			if a[key] != b[key] {
+				keys[key] = struct{}{}
+			}
 		}
 	}
 	return keys

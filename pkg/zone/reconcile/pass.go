@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,24 +21,22 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/bind"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/backend"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/notify"
-	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/unreachable"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/zonecache"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
 // edges are what a pass reaches beyond its own values. Tests replace them.
 type edges struct {
-	kube  client.Client
-	zones *zonecache.Cache
-	dns   dnsClient
-	// sendNotify sends a NOTIFY (RFC 1996).
-	sendNotify func(ctx context.Context, server netip.AddrPort, zone string, serial uint32, key *wire.Key) error
+	kube       client.Client
+	zones      *zonecache.Cache
+	dns        dnsClient
+	sendNotify host.Notifier
 	sidecar    sidecarClient
 	updates    updateClient
 	backends   backendSource
@@ -50,15 +47,9 @@ type edges struct {
 	now           func() time.Time
 }
 
-// dnsClient asks servers what they serve. It does not wait for a server that is known to be unreachable.
+// dnsClient asks servers what they serve.
 type dnsClient interface {
-	Serial(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key) observe.Observation
-	Observe(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key) observe.Observation
-	// ObserveAnew transfers the whole content.
-	ObserveAnew(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key) observe.Observation
-	// ObserveNames asks for the SOA and for RRsets.
-	ObserveNames(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key, questions ...observe.Question) observe.Observation
-	ForgetZone(at observe.Peer, zone unreachable.Zone)
+	host.DNS
 	// Reset has a server asked again that may have started anew.
 	Reset(at observe.Peer)
 }
@@ -80,19 +71,30 @@ type zonePass struct {
 
 // passResult is the outcome of a pass, with what decides when the next one comes.
 type passResult struct {
-	event     statuswriter.SyncCompleted
-	primaries []*primary
-	target    target
-	// rested is true when nothing was to be done and no server had changed.
-	rested bool
+	event statuswriter.SyncCompleted
+	reconciled
 	// appeared is true when the zone is on other servers than after the pass before.
 	appeared bool
-	// unsigned is true when the zone's policy could not be set on a server: the Secret for its keys may be about to appear.
-	unsigned bool
-	// unreached is true when a provider that is no DNS server could not be brought along.
-	unreached bool
 	// rest is how long the zone may rest before its hosts are looked at; zero if they tell.
 	rest time.Duration
+}
+
+// reconciled is how a pass has left the zone on its hosts.
+type reconciled struct {
+	// obstacle is what keeps the zone from its primaries as a whole; it holds when nothing does.
+	obstacle status.Verdict
+	// primaries were brought to the target. rested is true when nothing was to be done and no server had changed.
+	primaries []primary
+	target    target
+	rested    bool
+	// stored is how the zone is at providers that are no DNS servers.
+	stored []backend.Outcome
+	// hidden are the RRsets that primaries hold and do not answer with, while everything else is as declared.
+	hidden map[rrset.Key]status.Verdict
+	// servers are all servers, in the order of the hosts.
+	servers []statuswriter.ServerOutcome
+	// remark is why the zone's policy could not be set on a server: the Secret for its keys may be about to appear.
+	remark string
 }
 
 // run does the pass. Whatever goes wrong becomes part of the outcome, so that it reaches the objects concerned; the error
@@ -100,60 +102,72 @@ type passResult struct {
 func (p zonePass) run(ctx context.Context) (passResult, error) {
 	began := p.now()
 	p.hosts = p.hostsOf(p.scope, p.state)
-	result, err := p.runSteps(ctx)
-	if len(result.event.Servers) > 0 {
+	event, err := p.declare(ctx)
+	var hosts reconciled
+	if event.Problem.Holds() {
+		hosts = p.reconcileHosts(ctx)
+		event = p.conclude(event, hosts)
+	}
+	event.Touched, event.All = touchedSince(p.state.last, event)
+	event.At = p.now()
+	event.Took = event.At.Sub(began)
+	result := passResult{event: event, reconciled: hosts, appeared: p.state.noteServing(event.Servers)}
+	if len(event.Servers) > 0 {
 		result.rest = restOf(p.hosts)
 	}
-	result.appeared = p.state.noteServing(result.event.Servers)
-	p.state.last = addTouched(&result.event, p.state.last)
-	result.event.At = p.now()
-	p.zones.NoteReleased(p.key(), result.event.Released)
-	p.state.noteBulk(result.event.Changes.Len(), result.event.At)
-	result.event.Took = result.event.At.Sub(began)
+	p.state.last = lastOutcome{known: true, problem: event.Problem, unprogrammed: event.Unprogrammed, desired: event.Desired}
+	p.state.noteBulk(event.Changes.Len(), event.At)
+	p.zones.NoteReleased(p.key(), event.Released)
 	return result, err
 }
 
-func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
-	result := passResult{event: statuswriter.SyncCompleted{
-		Zone: p.zone, Arrivals: p.arrivals, Problem: status.True(status.ReconcileSucceeded, ""), Paused: p.zone.Annotations[v1beta1.PausedAnnotation] == "true",
-	}}
-	event := &result.event
-	ready, err := p.declare(ctx, event)
-	if !ready {
-		return result, err
-	}
+// reconcileHosts brings the zone to its hosts: to its primaries and to places without an SOA, and then to the servers that follow the
+// primaries.
+func (p zonePass) reconcileHosts(ctx context.Context) (r reconciled) {
 	p.state.served = true
 	primaries := p.findPrimaries(ctx)
-	if event.Problem = p.obstacle(primaries); !event.Problem.Holds() {
-		if !p.hasHosts() {
-			event.Released = p.releaseAll()
-		} else {
-			event.Servers = p.lookAtServers(ctx)
-			event.Unprogrammed = map[rrset.Key]status.Verdict{}
-			result.unreached = p.addBackends(p.syncBackends(ctx, event.Paused), event)
+	switch r.obstacle = p.obstacle(primaries); {
+	case !p.hasHosts():
+		return r
+	case !r.obstacle.Holds(): // Which servers have the zone, with the serial that was known last; nothing is changed.
+		r.servers = p.reconcileSecondaries(ctx, followed{serial: uint32(ptr.Deref(p.zone.Status.Serial, 0)), paused: true}) //nolint:gosec // a serial has 32 bits
+		r.stored = p.reconcileBackends(ctx)
+		return r
+	}
+	r.primaries, r.target, r.rested = p.reconcilePrimaries(ctx, primaries)
+	r.stored = p.reconcileBackends(ctx)
+	serial := p.serialOf(r.primaries)
+	if p.countOnLine() > 0 {
+		p.serials.Expect(p.key(), serial)
+	}
+	if len(r.failed()) == 0 && !r.isUnreached() {
+		r.hidden = p.hidden(ctx, r.primaries)
+	}
+	r.servers = p.reconcileSecondaries(ctx, followed{r.primaries, serial, p.isPaused()})
+	p.serials.Await(p.key(), behind(r.servers))
+	if !p.isPaused() {
+		r.remark = p.configure(ctx, r.servers, r.rested)
+	}
+	return r
+}
+
+// failed returns the primaries that could not be brought along.
+func (r reconciled) failed() (failed []primary) {
+	for _, q := range r.primaries {
+		if q.err != nil {
+			failed = append(failed, q)
 		}
-		return result, err
 	}
-	synced := p.syncPrimaries(ctx, primaries, event.Paused)
-	result.primaries, result.target, result.rested = synced.primaries, synced.target, synced.rested
-	stored := p.syncBackends(ctx, event.Paused)
-	settled, unreached := p.conclude(synced, stored, event)
-	result.unreached = unreached
-	p.addHidden(ctx, synced.primaries, event)
-	event.Servers = p.syncSecondaries(ctx, primaries, event)
-	if settled {
-		p.release(event)
-	}
-	p.serials.Await(p.key(), behind(event.Servers))
-	if !event.Paused {
-		remark := p.configure(ctx, event.Servers, result.rested)
-		event.Remark, result.unsigned = cmp.Or(remark, event.Remark), remark != ""
-	}
-	return result, err
+	return failed
+}
+
+// isUnreached reports whether the zone could not be brought to a provider that is no DNS server.
+func (r reconciled) isUnreached() bool {
+	return slices.ContainsFunc(r.stored, func(out backend.Outcome) bool { return out.Err != nil })
 }
 
 // obstacle returns what keeps the zone from its primaries as a whole; it holds when nothing does.
-func (p zonePass) obstacle(primaries []*primary) status.Verdict {
+func (p zonePass) obstacle(primaries []primary) status.Verdict {
 	switch {
 	case !p.hasHosts():
 		return problem(status.NoPrimaryInstances, "no instance serves this zone: %s", withoutInstances(p.zone))
@@ -163,7 +177,7 @@ func (p zonePass) obstacle(primaries []*primary) status.Verdict {
 		// It lives with providers that are no DNS servers.
 	case len(primaries) == 0:
 		return p.withoutPrimary()
-	case !slices.ContainsFunc(primaries, func(q *primary) bool { return q.server.Addr.IsValid() }):
+	case !slices.ContainsFunc(primaries, func(q primary) bool { return q.at.Addr.IsValid() }):
 		return problem(status.PrimaryFailed, "no primary can be asked yet: %v", primaries[0].err)
 	case p.signing.Obstacle(countSigners(primaries)) != "":
 		return problem(status.ReconcileFailed, "%s", p.signing.Obstacle(countSigners(primaries)))
@@ -184,12 +198,6 @@ func (p zonePass) withoutPrimary() status.Verdict {
 		return problem(status.NoPrimaryInstances, "the zone's providers are secondaries only: set clusterRef or bind9InstancesFrom, for a primary that they transfer it from")
 	}
 	return problem(status.NoPrimaryInstances, "none of the zone's instances is a primary: %s", strings.Join(names, ", "))
-}
-
-// lookAtServers returns which servers have the zone, with the serial that was known last, while no primary can be worked on. It
-// changes nothing.
-func (p zonePass) lookAtServers(ctx context.Context) []statuswriter.ServerOutcome {
-	return p.syncSecondaries(ctx, nil, &statuswriter.SyncCompleted{Serial: uint32(ptr.Deref(p.zone.Status.Serial, 0)), Paused: true}) //nolint:gosec // a serial has 32 bits
 }
 
 func problem(reason, format string, args ...any) status.Verdict {
@@ -216,24 +224,18 @@ func (s scope) dnsName() string {
 	return source.DNSName(s.zone) + "."
 }
 
-// asked is the zone as servers are asked about it.
-func (s scope) asked() unreachable.Zone { return unreachable.Zone{Key: s.key(), Name: s.dnsName()} }
-
 // releaseAll releases all objects that leave: no server holds anything of them for this zone.
 func (p zonePass) releaseAll() []source.Object {
 	return p.state.content.TakeReleased(func(rrset.Key) bool { return false })
 }
 
-// newOutcomes returns one outcome for each server, of which nothing is known yet.
-func newOutcomes(servers []observe.Server) []statuswriter.ServerOutcome {
-	outcomes := make([]statuswriter.ServerOutcome, len(servers))
-	for i, server := range servers {
-		outcomes[i].Server = server
-		if server.PodPhase != corev1.PodRunning && server.Message != "" {
-			outcomes[i].Err = errors.New(server.Message)
-		}
+// newOutcome is the outcome of a server of which nothing is known yet.
+func newOutcome(h host.Host) statuswriter.ServerOutcome {
+	out := statuswriter.ServerOutcome{Server: h.At().Server}
+	if out.PodPhase != corev1.PodRunning && out.Message != "" {
+		out.Err = errors.New(out.Message)
 	}
-	return outcomes
+	return out
 }
 
 // behind returns the pods of the servers that do not have the zone as it is now.

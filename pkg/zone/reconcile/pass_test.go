@@ -28,9 +28,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/notify"
-	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/unreachable"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/zonecache"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+	"github.com/lockstep-dns/lockstep/pkg/zone/unreachable"
 )
 
 // fakePrimary is the edges of a pass to one primary, in memory. It has the failures that a real server does not have on

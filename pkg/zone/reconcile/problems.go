@@ -41,36 +41,44 @@ func failureOf(err error, lasts time.Duration, message string) status.Verdict {
 	return status.False(e.Reason(), message)
 }
 
-// notServed says why a primary does not serve the zone although nothing has failed.
-func notServed(q *primary, paused bool) error {
-	if paused {
-		return errors.New("it does not have the zone, which is paused: nothing is created")
+// errNotCreated is a primary that does not have a paused zone.
+var errNotCreated = errors.New("it does not have the zone, which is paused: nothing is created")
+
+// notServed says why a primary does not serve the zone, or what it was sent, although nothing has failed; nil if it does.
+func notServed(q primary, paused bool) error {
+	switch {
+	case errors.Is(q.sent, host.ErrUnknown) && q.sendable.HasChanges():
+		return q.sent // It was never applied, and this is all that the server says.
+	case q.seen.Authoritative:
+		return nil
+	case paused:
+		return errNotCreated
 	}
 	return fmt.Errorf("it does not serve the zone yet: %s", q.seen.Message())
 }
 
 // unprogrammed says why a primary does not serve an RRset as desired.
-func unprogrammed(q *primary, key rrset.Key, paused bool) status.Verdict {
+func unprogrammed(q primary, key rrset.Key, paused bool) status.Verdict {
 	if paused {
 		return problem(status.Paused, "%s does not serve %s %s as declared, and the zone is paused: it is only watched",
-			q.server.Pod, key.Name, rrset.TypeName(key.Type))
+			q.at.Pod, key.Name, rrset.TypeName(key.Type))
 	}
 	if err := q.known.Refusal(key); err != nil {
-		return problem(status.ReconcileFailed, "%s: %v", q.server.Pod, err)
+		return problem(status.ReconcileFailed, "%s: %v", q.at.Pod, err)
 	}
 	if q.overtaken {
 		return problem(status.ReconcileFailed, "%s does not serve %s %s as declared: somebody else changes it after each update",
-			q.server.Pod, key.Name, rrset.TypeName(key.Type))
+			q.at.Pod, key.Name, rrset.TypeName(key.Type))
 	}
 	return problem(status.ReconcileFailed, "%s took the update without an error and does not serve %s %s as declared",
-		q.server.Pod, key.Name, rrset.TypeName(key.Type))
+		q.at.Pod, key.Name, rrset.TypeName(key.Type))
 }
 
 // contested says that somebody else overwrites an RRset again and again. Who that is, DNS does not tell.
-func contested(q *primary, c content.Contest) string {
+func contested(q primary, c content.Contest) string {
 	const clock = "2006-01-02 15:04:05 UTC"
 	what := fmt.Sprintf("somebody else has overwritten %s on %s %d times since %s, the last time with %s (who is not known here: DNS does not tell; see the server's log)",
-		c.Key, q.server.Pod, c.Count, c.First.UTC().Format(clock), cmp.Or(strings.Join(c.Seen.Rdata[:min(len(c.Seen.Rdata), 3)], ", "), "no data"))
+		c.Key, q.at.Pod, c.Count, c.First.UTC().Format(clock), cmp.Or(strings.Join(c.Seen.Rdata[:min(len(c.Seen.Rdata), 3)], ", "), "no data"))
 	if c.Standing {
 		return what + "; at present it is as declared"
 	}
@@ -78,13 +86,13 @@ func contested(q *primary, c content.Contest) string {
 }
 
 // conflicting says what somebody else put into the zone that an RRset cannot stand beside.
-func conflicting(q *primary, c plan.Conflict) status.Verdict {
+func conflicting(q primary, c plan.Conflict) status.Verdict {
 	var foreign []string
 	for _, key := range c.Foreign {
 		foreign = append(foreign, rrset.TypeName(key.Type))
 	}
 	return problem(status.Conflict, "%s holds %s data at %s that no object declares and that cannot stand beside %s; remove it or rename the record",
-		q.server.Pod, strings.Join(foreign, ", "), c.Want.Name, rrset.TypeName(c.Want.Type))
+		q.at.Pod, strings.Join(foreign, ", "), c.Want.Name, rrset.TypeName(c.Want.Type))
 }
 
 // withoutInstances says why a zone has no instance. Which instances other namespaces have, it does not say.

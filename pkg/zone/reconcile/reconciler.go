@@ -31,7 +31,6 @@ type reconciler struct {
 	states     zoneStates
 	writer     *statuswriter.Writer
 	metrics    *statuswriter.Metrics
-	listeners  []statuswriter.Listener
 	backoff    workqueue.TypedRateLimiter[ctrl.Request]
 	recoveries *recoveries
 }
@@ -86,15 +85,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if result.rested {
 		level = 1 // Thousands of zones are looked at now and then.
 	}
-	problem := ""
-	if !event.Problem.Holds() {
-		problem = event.Problem.Message
-	}
 	log.FromContext(ctx).V(level).Info("zone reconciled", "zone", zone.Spec.ZoneName, "serial", event.Serial,
-		"changed", event.Changes.Len(), "touched", len(event.Touched), "all", event.All, "problem", problem)
-	for _, l := range r.listeners {
-		l.OnSyncCompleted(event)
-	}
+		"changed", event.Changes.Len(), "touched", len(event.Touched), "all", event.All, "problem", event.Problem.Message)
+	r.writer.OnSyncCompleted(event)
+	r.metrics.OnSyncCompleted(event)
 	if result.appeared {
 		r.zones.EnqueueAbove(zone)
 	}

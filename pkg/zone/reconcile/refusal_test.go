@@ -24,7 +24,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
-	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/unreachable"
+	"github.com/lockstep-dns/lockstep/pkg/zone/unreachable"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 

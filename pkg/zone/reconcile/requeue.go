@@ -28,7 +28,7 @@ const (
 
 // requeueAfter returns how long the zone may rest after the pass if nothing happens.
 func requeueAfter(result passResult, backoff workqueue.TypedRateLimiter[ctrl.Request], req ctrl.Request) time.Duration {
-	if result.unsigned || result.unreached || slices.ContainsFunc(result.primaries, func(q *primary) bool { return q.overtaken }) {
+	if result.remark != "" || result.isUnreached() || slices.ContainsFunc(result.primaries, func(q primary) bool { return q.overtaken }) {
 		return jitter(backoff.When(req))
 	}
 	after := pauseAfter(result.event, backoff, req)

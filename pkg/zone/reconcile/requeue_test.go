@@ -56,7 +56,7 @@ func TestPauseGrowsWhileAServerIsBehindAndStartsAnew(t *testing.T) {
 // A zone that is not signed yet because the Secret for its keys is missing is looked at again soon.
 func TestUnsignedZoneComesAgainSoon(t *testing.T) {
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval)
-	if got := requeueAfter(passResult{unsigned: true}, backoff, ctrl.Request{}); !about(got, firstInterval) {
+	if got := requeueAfter(passResult{reconciled: reconciled{remark: "no Secret"}}, backoff, ctrl.Request{}); !about(got, firstInterval) {
 		t.Errorf("the next pass is after %s", got)
 	}
 	if got := requeueAfter(passResult{}, backoff, ctrl.Request{}); !about(got, idleInterval) {
@@ -71,8 +71,8 @@ func TestRefusedRRsetsShortenTheInterval(t *testing.T) {
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval)
 	now := time.Unix(1000, 0)
 	key := rrset.Key{Name: "www.example.test.", Type: dns.TypeA}
-	q := &primary{known: &content.Primary{}}
-	result := passResult{event: statuswriter.SyncCompleted{At: now}, primaries: []*primary{q}}
+	result := passResult{event: statuswriter.SyncCompleted{At: now}, reconciled: reconciled{primaries: []primary{{known: &content.Primary{}}}}}
+	q := &result.primaries[0]
 	q.known.Refused(map[rrset.Key]error{key: errors.New("REFUSED")}, plan.Changes{Create: []rrset.RRset{{Key: key}}}, now)
 	if got := requeueAfter(result, backoff, ctrl.Request{}); got != time.Second {
 		t.Errorf("the next pass is after %s", got)

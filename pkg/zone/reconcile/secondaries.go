@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -17,76 +16,82 @@ import (
 // one serial with different content, and what a secondary took from one and then from another adds up to content that no
 // primary has, on the right serial. After such a time the content of each secondary is read once, in whole, and compared.
 
-// secondarySync is what a pass does to the secondaries.
-type secondarySync struct {
-	zonePass
-	primaries []*primary
-	// serial is that of the primaries that the server follows, 0 when it is not known.
-	serial uint32
-	paused bool
+// followed is what servers follow: primaries, and their serial, 0 when it is not known. Nothing is changed while it is paused.
+type followed struct {
+	primaries []primary
+	serial    uint32
+	paused    bool
 }
 
-// onLine returns what is done to a server that follows the primaries of a line.
-func (s secondarySync) onLine(line string) secondarySync {
-	s.primaries = slices.DeleteFunc(slices.Clone(s.primaries), func(q *primary) bool { return q.host.Line() != line })
-	if line == "" && !s.hasOtherLinesOnly() {
-		return s
-	}
-	s.serial = 0
-	for _, q := range s.primaries {
-		if q.err == nil {
-			s.serial = q.seen.Serial
+// followedBy returns what a server follows of all that servers of the zone do. The serial is that of the primaries on the zone's own line.
+func (p zonePass) followedBy(h host.Host, all followed) followed {
+	f := followed{serial: all.serial, paused: all.paused}
+	for _, q := range all.primaries {
+		if q.at.Line == h.At().Line {
+			f.primaries = append(f.primaries, q)
 		}
 	}
-	return s
+	if h.At().Line == "" && !p.hasOtherLinesOnly() {
+		return f
+	}
+	f.serial = 0
+	for _, q := range f.primaries {
+		if q.err == nil {
+			f.serial = q.seen.Serial
+		}
+	}
+	return f
 }
 
-// syncSecondaries makes sure that every secondary has the zone and follows its primaries. It returns the outcome of every
-// server.
-func (p zonePass) syncSecondaries(ctx context.Context, primaries []*primary, event *statuswriter.SyncCompleted) []statuswriter.ServerOutcome {
-	s := secondarySync{zonePass: p, primaries: primaries, serial: event.Serial, paused: event.Paused}
-	outcomes := newOutcomes(p.servers)
+// reconcileSecondaries makes sure that every secondary has the zone and follows its primaries. It returns the outcome of every server.
+func (p zonePass) reconcileSecondaries(ctx context.Context, all followed) []statuswriter.ServerOutcome {
+	outcomes := make([]statuswriter.ServerOutcome, len(p.hosts))
 	var wg sync.WaitGroup
 	for i, h := range p.hosts {
-		out := &outcomes[i]
-		if out.Role == observe.Primary {
-			s.onLine(h.Line()).completePrimary(h, out)
+		f := p.followedBy(h, all)
+		if h.At().Role == observe.Primary {
+			outcomes[i] = f.outcomeOf(h)
 			continue
 		}
-		known := p.state.secondary(h.ID())
+		known := p.state.secondary(h.At().ID)
 		wg.Go(func() {
-			s.onLine(h.Line()).syncSecondary(ctx, h.(host.Secondary), out, known)
-			out.SilentSince = known.NoteAnswer(out.Serial != 0 || out.Addr.IsValid() && out.Err == nil, s.now())
+			out := p.reconcileSecondary(ctx, h.(host.Secondary), f, known)
+			out.SilentSince = known.NoteAnswer(out.Serial != 0 || out.Addr.IsValid() && out.Err == nil, p.now())
+			outcomes[i] = out
 		})
 	}
 	wg.Wait()
 	return outcomes
 }
 
-func (s secondarySync) completePrimary(h host.Host, out *statuswriter.ServerOutcome) {
-	for _, q := range s.primaries {
-		if q.host.ID() == h.ID() {
+// outcomeOf is the outcome of a primary.
+func (f followed) outcomeOf(h host.Host) statuswriter.ServerOutcome {
+	out := newOutcome(h)
+	for _, q := range f.primaries {
+		if q.at.ID == h.At().ID {
 			out.Serial, out.Err = q.seen.Serial, q.err
-			out.Current = q.err == nil && q.seen.Serial == s.serial && s.serial != 0
+			out.Current = q.err == nil && q.seen.Serial == f.serial && f.serial != 0
 		}
 	}
+	return out
 }
 
-// syncSecondary leaves alone a secondary that has the serial of the pass, and its content where that may differ. Serials
+// reconcileSecondary leaves alone a secondary that has the serial that it follows, and its content where that may differ. Serials
 // are compared for equality: a secondary that is ahead is as wrong as one that is behind (RFC 1996 and the trap of a
 // recreated zone).
-func (s secondarySync) syncSecondary(ctx context.Context, h host.Secondary, out *statuswriter.ServerOutcome, known *host.Follower) {
-	if !out.Addr.IsValid() || s.serial == 0 {
-		return
+func (p zonePass) reconcileSecondary(ctx context.Context, h host.Secondary, f followed, known *host.Follower) statuswriter.ServerOutcome {
+	out := newOutcome(h)
+	if !out.Addr.IsValid() || f.serial == 0 {
+		return out
 	}
 	if out.Err = h.SignIn(ctx); out.Err != nil {
-		return
+		return out
 	}
 	seen := h.Serial(ctx)
 	if seen.Err == nil && seen.Authoritative {
 		var evicted bool
 		if evicted, out.Err = h.Claim(ctx); out.Err != nil {
-			return
+			return out
 		}
 		seen.Authoritative = !evicted
 	}
@@ -96,35 +101,32 @@ func (s secondarySync) syncSecondary(ctx context.Context, h host.Secondary, out 
 		if out.Err = seen.Err; seen.Unverified {
 			h.ForgetKeys()
 		}
-	case seen.Authoritative && seen.Serial == s.serial:
-		out.Current, out.Err = s.verify(ctx, h, known)
-		if out.Current && known.NoteCurrent(s.serial) {
-			log.FromContext(ctx).Info("zone transfer completed", "zone", s.zone.Spec.ZoneName, "server", out.Pod, "serial", s.serial)
+	case seen.Authoritative && seen.Serial == f.serial:
+		if out.Current, out.Err = p.verify(ctx, h, f, known); out.Current && known.NoteCurrent(f.serial) {
+			log.FromContext(ctx).Info("zone transfer completed", "zone", p.zone.Spec.ZoneName, "server", out.Pod, "serial", f.serial)
 		}
-	case s.paused:
+	case f.paused:
 	default:
-		out.Err = h.Follow(ctx, seen, s.serial, known)
+		out.Err = h.Follow(ctx, seen, f.serial, known)
 	}
+	return out
 }
 
-// verify reports whether a secondary that has the serial of the pass has the primaries' content too. It reads that only when
+// verify reports whether a secondary that has the serial of its primaries has their content too. It reads that only when
 // something can have gone wrong since it did, and repairs what it finds.
-func (s secondarySync) verify(ctx context.Context, h host.Secondary, known *host.Follower) (same bool, err error) {
-	if len(s.primaries) < 2 || s.paused {
+func (p zonePass) verify(ctx context.Context, h host.Secondary, f followed, known *host.Follower) (same bool, err error) {
+	progress := p.state.verificationOf(h.At().ID)
+	if len(f.primaries) < 2 || f.paused || progress.isComplete {
 		return true, nil
 	}
-	progress := s.state.verificationOf(h.ID())
-	if progress.isComplete {
-		return true, nil
-	}
-	want, err := s.primaryContent(ctx)
+	want, err := f.content(ctx)
 	if err != nil {
 		return false, err
 	}
 	seen, err := h.Compare(ctx, want, &progress.compared)
 	switch {
 	case errors.Is(err, host.ErrDiffers):
-		return false, h.Repair(ctx, seen, s.serial, known)
+		return false, h.Repair(ctx, seen, f.serial, known)
 	case err != nil:
 		return false, err
 	}
@@ -132,14 +134,14 @@ func (s secondarySync) verify(ctx context.Context, h host.Secondary, known *host
 	return true, nil
 }
 
-// primaryContent returns the content of the primaries on the serial of the pass.
-func (s secondarySync) primaryContent(ctx context.Context) (*observe.Mirror, error) {
-	for _, q := range s.primaries {
+// content returns the content of the primaries on their serial.
+func (f followed) content(ctx context.Context) (*observe.Mirror, error) {
+	for _, q := range f.primaries {
 		if q.err != nil {
 			continue
 		}
 		// What was seen in this pass is at hand, unless the pass found all at rest.
-		if seen := q.host.Observe(ctx); seen.Mirror != nil && seen.Serial == s.serial {
+		if seen := q.host.Observe(ctx); seen.Mirror != nil && seen.Serial == f.serial {
 			return seen.Mirror, nil
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -38,9 +39,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/liveness"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/notify"
-	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/unreachable"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/zonecache"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+	"github.com/lockstep-dns/lockstep/pkg/zone/unreachable"
 )
 
 // maxPasses is how many zones of a namespace on the same servers are worked on at once: mostly they wait for servers.
@@ -94,7 +95,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 				return inventory.IsTerminating(ctx, mgr.GetAPIReader(), namespace)
 			},
 		},
-		home: o.Home, gate: o.Gate, writer: writer, metrics: counts, listeners: []statuswriter.Listener{writer, counts},
+		home: o.Home, gate: o.Gate, writer: writer, metrics: counts,
 		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
 		recoveries: &recoveries{enqueue: zones.Enqueue},
 	}
@@ -117,10 +118,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(objects).
 		Watches(&v1beta1.Bind9Instance{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfInstance), instanceChanged()).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfPod), podChanged()).
-		Watches(&v1beta1.Bind9GlobalCluster{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfCluster), specChanged).
-		Watches(&v1beta1.ClusterBind9Provider{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfCluster), specChanged).
-		Watches(&v1beta1.ZoneGrant{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfGrant), specChanged).
-		Watches(&v1beta1.DNSProvider{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfProvider), providerChanged()).
+		Watches(&v1beta1.Bind9GlobalCluster{}, r.zonesConcerned(namesCluster), specChanged).
+		Watches(&v1beta1.ClusterBind9Provider{}, r.zonesConcerned(namesCluster), specChanged).
+		Watches(&v1beta1.ZoneGrant{}, r.zonesConcerned(isCovered), specChanged).
+		Watches(&v1beta1.DNSProvider{}, r.zonesConcerned(membership.RefersTo), providerChanged()).
 		Complete(turns)
 }
 
@@ -214,37 +215,26 @@ func (r *reconciler) zonesOfInstance(ctx context.Context, o client.Object) []rec
 	return requests
 }
 
-// zonesOfCluster returns the zones that name a cluster-scoped cluster.
-func (r *reconciler) zonesOfCluster(_ context.Context, o client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	for _, zone := range r.zones.Members.Zones() {
-		if zone.Spec.ClusterRef == o.GetName() || zone.Spec.ClusterProviderRef == o.GetName() {
-			requests = append(requests, inventory.RequestFor(zone))
+// zonesConcerned returns the zones that an object concerns.
+func (r *reconciler) zonesConcerned(isConcerned func(*v1beta1.DNSZone, metav1.Object) bool) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) (requests []reconcile.Request) {
+		for _, zone := range r.zones.Members.Zones() {
+			if isConcerned(zone, o) {
+				requests = append(requests, inventory.RequestFor(zone))
+			}
 		}
-	}
-	return requests
+		return requests
+	})
 }
 
-// zonesOfGrant returns the zones whose names a grant covers.
-func (r *reconciler) zonesOfGrant(_ context.Context, o client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	for _, zone := range r.zones.Members.Zones() {
-		if membership.CoversName(o.(*v1beta1.ZoneGrant), zone.Spec.ZoneName) {
-			requests = append(requests, inventory.RequestFor(zone))
-		}
-	}
-	return requests
+// namesCluster reports whether a zone names a cluster-scoped cluster.
+func namesCluster(zone *v1beta1.DNSZone, o metav1.Object) bool {
+	return zone.Spec.ClusterRef == o.GetName() || zone.Spec.ClusterProviderRef == o.GetName()
 }
 
-// zonesOfProvider returns the zones that name a DNSProvider.
-func (r *reconciler) zonesOfProvider(_ context.Context, o client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	for _, zone := range r.zones.Members.Zones() {
-		if membership.RefersTo(zone, o) {
-			requests = append(requests, inventory.RequestFor(zone))
-		}
-	}
-	return requests
+// isCovered reports whether a grant covers the name of a zone.
+func isCovered(zone *v1beta1.DNSZone, o metav1.Object) bool {
+	return membership.CoversName(o.(*v1beta1.ZoneGrant), zone.Spec.ZoneName)
 }
 
 // providerChanged passes what decides where the servers of a provider are, and that they answer or accept the keys now.

@@ -3,6 +3,8 @@ package reconcile
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
@@ -11,10 +13,10 @@ import (
 // target is what every primary is brought to: the content of reference with the desired changes, at the SOA.
 type target struct {
 	// reference is the best copy of the zone that was found; nil when there is none. What it holds beyond what was
-	// ever declared is kept, so that a primary that comes back empty regains foreign data too. of is the primary that has
-	// it; nil when it is a secondary's, or what a primary that is away held last.
+	// ever declared is kept, so that a primary that comes back empty regains foreign data too. of is the ID of the primary that has
+	// it; zero when it is a secondary's, or what a primary that is away held last.
 	reference *observe.Mirror
-	of        *primary
+	of        types.NamespacedName
 	// needsSerial is true when the serial of the reference may stand for other content than that.
 	needsSerial bool
 	soa         rrset.SOA
@@ -25,42 +27,44 @@ type target struct {
 // that looks again keeps its primary, with what that holds by then. Strangers are never the reference, nor are
 // secondaries that may transfer from them: when nobody else has the zone, it is an empty copy on their serial, so that they
 // keep nothing but what is declared.
-func (s *primarySync) findReference(ctx context.Context) (t target) {
-	if len(s.line) == 0 {
+func (p zonePass) findReference(ctx context.Context, line []primary, before target) (t target) {
+	if len(line) == 0 {
 		return t
 	}
-	if of := s.target.of; of != nil && of.err == nil && of.seen.Mirror != nil {
-		return target{reference: of.seen.Mirror, of: of}
+	for _, q := range line {
+		if q.at.ID == before.of && q.err == nil && q.seen.Mirror != nil {
+			return target{reference: q.seen.Mirror, of: before.of}
+		}
 	}
-	for _, q := range s.line {
-		if q.err == nil && !s.isStranger(q.server) && isLater(t.reference, q.seen.Mirror) {
-			t.reference, t.of = q.seen.Mirror, q
+	for _, q := range line {
+		if q.err == nil && !p.isStranger(q.at.Server) && isLater(t.reference, q.seen.Mirror) {
+			t.reference, t.of = q.seen.Mirror, q.at.ID
 		}
 	}
 	if t.reference != nil {
 		return t
 	}
-	for _, h := range s.hosts {
-		if !h.Restores() || len(s.strangers) > 0 || h.SignIn(ctx) != nil {
+	for _, h := range p.hosts {
+		if !h.At().Restores || len(p.strangers) > 0 || h.SignIn(ctx) != nil {
 			continue
 		}
 		if seen := h.Observe(ctx); isLater(t.reference, seen.Mirror) {
 			t.reference = seen.Mirror
 		}
 	}
-	for _, q := range s.line {
-		if last := q.known.LastCopy(); !s.isStranger(q.server) && isLater(t.reference, last) {
+	for _, q := range line {
+		if last := q.known.LastCopy(); !p.isStranger(q.at.Server) && isLater(t.reference, last) {
 			t.reference, t.needsSerial = last, true
 		}
 	}
 	if t.reference != nil {
-		clean, had := s.state.content.WithoutLeftovers(t.reference)
+		clean, had := p.state.content.WithoutLeftovers(t.reference)
 		t.reference, t.needsSerial = clean, t.needsSerial || had
 		return t
 	}
-	for _, q := range s.line {
+	for _, q := range line {
 		if q.err == nil && isLater(t.reference, q.seen.Mirror) {
-			t.reference = observe.NewMirror(s.dnsName(), q.seen.SOA)
+			t.reference = observe.NewMirror(p.dnsName(), q.seen.SOA)
 		}
 	}
 	return t
@@ -73,32 +77,32 @@ func isLater(a, b *observe.Mirror) bool {
 
 // chooseSOA returns the SOA that all primaries end on. The serial stays that of the reference while it has nothing to change
 // and the others can be brought to it.
-func (s *primarySync) chooseSOA() rrset.SOA {
-	soa := s.state.content.Desired().SOA
+func (p zonePass) chooseSOA(line []primary, t target) rrset.SOA {
+	soa := p.state.content.Desired().SOA
 	switch {
-	case s.target.reference == nil:
-		soa.Serial = s.newSerial(soa.Serial)
-	case s.needsNewSerial():
-		soa.Serial = s.newSerial(s.target.reference.SOA.Serial)
+	case t.reference == nil:
+		soa.Serial = p.newSerial(line, soa.Serial)
+	case p.needsNewSerial(line, t):
+		soa.Serial = p.newSerial(line, t.reference.SOA.Serial)
 	default:
-		soa.Serial = s.target.reference.SOA.Serial
+		soa.Serial = t.reference.SOA.Serial
 	}
 	return soa
 }
 
 // newSerial returns a serial after last that no primary has had, not even one that is away now: whoever transferred the zone from it with
 // that serial would not notice that there is other content.
-func (s *primarySync) newSerial(last uint32) uint32 {
-	serial := rrset.NextSerial(last, uint32(s.now().Unix())) //nolint:gosec // RFC 1982 serials wrap, and so may this
-	if s.isBelowDeclared(last) {
-		serial = s.state.content.Desired().SOA.Serial
+func (p zonePass) newSerial(line []primary, last uint32) uint32 {
+	serial := rrset.NextSerial(last, uint32(p.now().Unix())) //nolint:gosec // RFC 1982 serials wrap, and so may this
+	if p.isBelowDeclared(last) {
+		serial = p.state.content.Desired().SOA.Serial
 	}
-	for _, q := range s.line {
+	for _, q := range line {
 		if latest, may := q.known.HasBeenAt(serial); may {
 			serial = rrset.AddSerial(latest, 1)
 		}
 	}
-	for _, q := range s.line {
+	for _, q := range line {
 		if least := q.leastSerial(); q.seen.Mirror != nil && rrset.SerialLess(serial, least) {
 			serial = least
 		}
@@ -107,25 +111,25 @@ func (s *primarySync) newSerial(last uint32) uint32 {
 }
 
 // isBelowDeclared reports whether a serial comes before the lowest one that the zone may have.
-func (s *primarySync) isBelowDeclared(serial uint32) bool {
-	least := s.state.content.Desired().SOA.Serial
+func (p zonePass) isBelowDeclared(serial uint32) bool {
+	least := p.state.content.Desired().SOA.Serial
 	return least != 0 && rrset.SerialLess(serial, least)
 }
 
 // needsNewSerial reports whether a primary cannot be brought to the wanted content on the reference's serial, or the zone may not
 // have that.
-func (s *primarySync) needsNewSerial() bool {
-	if s.isBelowDeclared(s.target.reference.SOA.Serial) {
+func (p zonePass) needsNewSerial(line []primary, t target) bool {
+	if p.isBelowDeclared(t.reference.SOA.Serial) {
 		return true
 	}
-	if s.target.of == nil {
-		return s.target.needsSerial || s.state.content.DiffersFrom(s.target.reference)
+	if t.of == (types.NamespacedName{}) {
+		return t.needsSerial || p.state.content.DiffersFrom(t.reference)
 	}
-	for _, q := range s.line {
-		if q.seen.Mirror != nil && rrset.SerialLess(s.target.reference.SOA.Serial, q.seen.Serial) {
+	for _, q := range line {
+		if q.seen.Mirror != nil && rrset.SerialLess(t.reference.SOA.Serial, q.seen.Serial) {
 			return true // A stranger is ahead.
 		}
-		if q.sendable.HasChanges() && (q == s.target.of || rrset.SerialLess(s.target.reference.SOA.Serial, q.leastSerial())) {
+		if q.sendable.HasChanges() && (q.at.ID == t.of || rrset.SerialLess(t.reference.SOA.Serial, q.leastSerial())) {
 			return true
 		}
 	}
@@ -133,7 +137,7 @@ func (s *primarySync) needsNewSerial() bool {
 }
 
 // leastSerial returns the serial that the messages to a primary need at least, its own when there are none.
-func (q *primary) leastSerial() uint32 {
+func (q primary) leastSerial() uint32 {
 	if !q.sendable.HasChanges() {
 		return q.seen.Serial
 	}

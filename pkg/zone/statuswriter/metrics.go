@@ -85,7 +85,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-// OnSyncCompleted implements Listener.
+// OnSyncCompleted takes over the outcome of a pass.
 func (m *Metrics) OnSyncCompleted(e SyncCompleted) {
 	m.passes.WithLabelValues(passOutcome(e)).Inc()
 	m.took.Observe(e.Took.Seconds())

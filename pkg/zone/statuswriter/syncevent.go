@@ -1,5 +1,5 @@
-// Package statuswriter carries the outcome of a pass over a zone to its listeners. The controller emits SyncCompleted and knows
-// no listener; listeners write statuses, Events and metrics and know nothing of how the pass was done.
+// Package statuswriter takes over the outcome of each pass over a zone, without blocking it: a Writer writes statuses and Events, Metrics
+// counts. They know nothing of how the pass was done.
 package statuswriter
 
 import (
@@ -94,9 +94,4 @@ type SyncCompleted struct {
 	// At is when the pass ended, Took how long it was.
 	At   time.Time
 	Took time.Duration
-}
-
-// Listener handles every completed pass. It does not block.
-type Listener interface {
-	OnSyncCompleted(event SyncCompleted)
 }

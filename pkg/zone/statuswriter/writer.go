@@ -105,7 +105,7 @@ func (w *Writer) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (w *Writer) NeedLeaderElection() bool { return true }
 
-// OnSyncCompleted implements Listener. It costs what the pass touched.
+// OnSyncCompleted takes over the outcome of a pass. It costs what the pass touched.
 func (w *Writer) OnSyncCompleted(e SyncCompleted) {
 	w.recordDrift(e)
 	w.recordNameServers(e)

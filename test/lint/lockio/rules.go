@@ -12,7 +12,7 @@ const own = "github.com/lockstep-dns/lockstep/"
 // talking are packages whose functions may wait for the network if they take a context.
 var talking = []string{
 	own + "pkg/dns/outbound", own + "pkg/dns/wire", own + "pkg/dns/observe", own + "pkg/fleet/bindcar", own + "pkg/fleet/named/rndc",
-	own + "pkg/zone/host", own + "pkg/zone/host/coredns", own + "pkg/zone/host/rfc2136", own + "pkg/zone/reconcile/unreachable",
+	own + "pkg/zone/host", own + "pkg/zone/host/coredns", own + "pkg/zone/host/rfc2136", own + "pkg/zone/unreachable",
 	"sigs.k8s.io/controller-runtime/pkg/client", "go.etcd.io/etcd/client/v3", "google.golang.org/grpc",
 }
 

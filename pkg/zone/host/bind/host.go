@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/miekg/dns"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -48,8 +47,8 @@ type Host struct {
 // New is the zone on a pod of an instance.
 func New(at *host.Access, instance *v1beta1.Bind9Instance, sidecar Sidecar, updates rfc2136.Updater, kept *host.Memory) *Host {
 	return &Host{
-		Access: at, ByTransfer: host.ByTransfer{Access: at}, Exclusive: rfc2136.Exclusive{Access: at, Updates: updates},
-		sidecar: sidecar, instance: instance, known: host.Recall[memory](kept, at.ID()),
+		Access: at, ByTransfer: host.ByTransfer{Access: at}, Exclusive: rfc2136.Exclusive{To: at, Updates: updates},
+		sidecar: sidecar, instance: instance, known: host.Recall[memory](kept, host.IDOf(at.Server)),
 	}
 }
 
@@ -77,17 +76,15 @@ func (h *Host) Obstacle() error {
 // Missing implements host.Primary.
 func (h *Host) Missing(observe.Observation) error { return nil }
 
-// HadContent implements host.Primary.
-func (h *Host) HadContent() bool { return false }
-
 // Apex implements host.Primary.
 func (h *Host) Apex(string) string { return "" }
 
-// Rest implements host.Host: the sidecar's notifications tell.
-func (h *Host) Rest() time.Duration { return 0 }
-
-// Restores implements host.Host.
-func (h *Host) Restores() bool { return h.Server.Role == observe.Secondary && h.Server.Addr.IsValid() }
+// At implements host.Host. The sidecar's notifications tell when the zone changes.
+func (h *Host) At() host.Place {
+	at := h.Access.At()
+	at.Restores = at.Role == observe.Secondary && at.Addr.IsValid()
+	return at
+}
 
 // Create implements host.Primary.
 func (h *Host) Create(ctx context.Context, zone host.Copy) error {

@@ -20,7 +20,7 @@ type Reader struct {
 }
 
 func (r Reader) ask(ctx context.Context, questions ...observe.Question) observe.Observation {
-	return r.DNS.ObserveNames(ctx, r.Server.Peer(), r.TransferKey, questions...)
+	return r.DNS.ObserveNames(ctx, r.Server.Peer(), r.Asked(), r.TransferKey, questions...)
 }
 
 // Read implements host.Reader.
@@ -31,7 +31,7 @@ func (r Reader) Read(ctx context.Context, wanted host.Wanted) observe.Observatio
 
 // Forget implements host.Reader.
 func (r Reader) Forget() {
-	r.DNS.ForgetZone(r.Server.Peer())
+	r.DNS.ForgetZone(r.Server.Peer(), r.Asked())
 	r.Content.Forget()
 }
 
@@ -43,12 +43,12 @@ func (r Reader) Written(from, to rrset.SOA, changed iter.Seq[rrset.Key]) {
 // Knows implements host.Reader.
 func (r Reader) Knows(key rrset.Key) bool { return r.Content.Knows(key) }
 
-// Partial implements host.Reader: what nobody declares is not known.
+// Partial implements host.ReadMethod: what nobody declares is not known.
 func (r Reader) Partial() error { return errAlone }
 
-// Compare implements host.Reader: each call asks for some of what there should be. What the server has beside that is not known.
+// Compare implements host.Secondary: each call asks for some of what there should be. What the server has beside that is not known.
 func (r Reader) Compare(ctx context.Context, want *observe.Mirror, known *host.Comparison) (seen observe.Observation, err error) {
 	err = Continue(ctx, known, r.ask, want)
-	r.DNS.ForgetZone(r.Server.Peer())
+	r.DNS.ForgetZone(r.Server.Peer(), r.Asked())
 	return seen, err
 }

@@ -26,6 +26,7 @@ type Pass struct {
 	Instances []*v1beta1.Bind9Instance
 	Providers []*v1beta1.DNSProvider
 	DNS       host.DNS
+	Notifier  host.Notifier
 	Keys      host.KeySource
 	Sidecar   bind.Sidecar
 	Updates   rfc2136.Updater
@@ -68,9 +69,9 @@ func (p place) bind() *bind.Host {
 }
 
 // reader is the way in which a server is read.
-func (p place) reader() host.Reader {
+func (p place) reader() host.ReadMethod {
 	if p.Server.ReadBy == v1beta1.ReadByQuery {
-		return byquery.Reader{Access: p.Access, Content: host.Recall[byquery.Content](p.Memory, p.ID())}
+		return byquery.Reader{Access: p.Access, Content: host.Recall[byquery.Content](p.Memory, host.IDOf(p.Server))}
 	}
 	return host.ByTransfer{Access: p.Access}
 }
@@ -94,7 +95,7 @@ func (p *Pass) Of(server observe.Server) host.Host {
 }
 
 func (p *Pass) placeOf(server observe.Server) place {
-	at := place{Pass: p, Access: &host.Access{Zone: p.Zone, Server: server, DNS: p.DNS, Keys: p.Keys}}
+	at := place{Pass: p, Access: &host.Access{Zone: p.Zone, Server: server, DNS: p.DNS, Notifier: p.Notifier, Keys: p.Keys}}
 	for _, i := range p.Instances {
 		if isPod(server) && IsServerOf(i, server) {
 			at.instance, at.UpdateSecret, at.TransferSecret = i, keyrotation.UpdateKeySecret(i), keyrotation.TransferKeySecret(i)

@@ -19,13 +19,13 @@ type Updater interface {
 
 // Exclusive writes to a zone that nobody else changes on purpose: each update is on condition that the SOA is the one that was seen.
 type Exclusive struct {
-	*host.Access
+	To      *host.Access
 	Updates Updater
 }
 
 // Apply implements host.Primary.
 func (e Exclusive) Apply(ctx context.Context, changes plan.Changes, have, want rrset.SOA) (host.Result, error) {
-	return e.Updates.Apply(ctx, Target{Server: e.Server.Addr, Zone: e.Name, Key: e.UpdateKey}, changes, have, want)
+	return e.Updates.Apply(ctx, Target{Server: e.To.Server.Addr, Zone: e.To.Name, Key: e.To.UpdateKey}, changes, have, want)
 }
 
 // Blame implements host.Primary: an update of the SOA succeeds or fails. It costs one serial for each RRset that a server does not take.
@@ -56,10 +56,9 @@ func failsToWrite(refused map[rrset.Key]error) bool {
 type Host struct {
 	host.Foreign
 	Exclusive
-	*host.Access
 }
 
 // NewHost is the zone on a primary.
-func NewHost(at *host.Access, reader host.Reader, updates Updater) Host {
-	return Host{Foreign: host.Foreign{Access: at, Reader: reader}, Exclusive: Exclusive{Access: at, Updates: updates}, Access: at}
+func NewHost(at *host.Access, reader host.ReadMethod, updates Updater) Host {
+	return Host{Foreign: host.Foreign{Access: at, ReadMethod: reader}, Exclusive: Exclusive{To: at, Updates: updates}}
 }

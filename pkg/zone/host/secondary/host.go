@@ -30,12 +30,16 @@ type Host struct {
 }
 
 // New is the zone on a secondary of a provider.
-func New(at *host.Access, reader host.Reader, provider *v1beta1.DNSProvider) Host {
-	return Host{Foreign: host.Foreign{Access: at, Reader: reader}, isGuest: provider != nil && provider.Spec.Secondaries != nil}
+func New(at *host.Access, reader host.ReadMethod, provider *v1beta1.DNSProvider) Host {
+	return Host{Foreign: host.Foreign{Access: at, ReadMethod: reader}, isGuest: provider != nil && provider.Spec.Secondaries != nil}
 }
 
-// Restores implements host.Host: what is shared has primaries of its own, and what is read by query is not known in whole.
-func (h Host) Restores() bool { return h.Line() == "" && h.Partial() == nil && h.Server.Addr.IsValid() }
+// At implements host.Host: what is shared has primaries of its own, and what is read by query is not known in whole.
+func (h Host) At() host.Place {
+	at := h.Foreign.At()
+	at.Restores = at.Line == "" && h.Partial() == nil && at.Addr.IsValid()
+	return at
+}
 
 // Follow implements host.Secondary: it says that the secondary does not follow, once that has lasted. A guest is notified: what our
 // primaries sent may have come before they knew its key.
@@ -52,7 +56,7 @@ func (h Host) Follow(ctx context.Context, seen observe.Observation, serial uint3
 	if !seen.Authoritative {
 		return fmt.Errorf("%s; make it a secondary of the zone there", seen.Message())
 	}
-	return &transferError{have: seen.Serial, want: serial, since: since, follows: h.Line()}
+	return &transferError{have: seen.Serial, want: serial, since: since, follows: host.LineOf(h.Server)}
 }
 
 // Repair implements host.Secondary.

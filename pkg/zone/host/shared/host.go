@@ -19,8 +19,8 @@ type Host struct {
 }
 
 // New is the zone on a primary.
-func New(at *host.Access, reader host.Reader, updates rfc2136.Updater) Host {
-	return Host{Foreign: host.Foreign{Access: at, Reader: reader}, updates: updates}
+func New(at *host.Access, reader host.ReadMethod, updates rfc2136.Updater) Host {
+	return Host{Foreign: host.Foreign{Access: at, ReadMethod: reader}, updates: updates}
 }
 
 // Apply implements host.Primary.

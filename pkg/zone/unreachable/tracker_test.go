@@ -7,7 +7,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
-	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/unreachable"
+	"github.com/lockstep-dns/lockstep/pkg/zone/unreachable"
 	"github.com/lockstep-dns/lockstep/test/named"
 )
 
