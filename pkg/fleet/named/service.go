@@ -20,14 +20,21 @@ const (
 	portHealth  = "health"
 )
 
-// Service returns the stable address of an instance. The cluster's service.spec and, before it, the sidecar's serviceSpec can
-// change everything but the ports and the selector; of the ports they can choose the nodePort. The error wraps ErrConfig.
-func (w Workload) Service() (*corev1ac.ServiceApplyConfiguration, error) {
+// Exposed reports whether a Service leads clients from outside of the Kubernetes cluster to its pods.
+func Exposed(spec corev1.ServiceSpec) bool {
+	return spec.Type == corev1.ServiceTypeLoadBalancer || spec.Type == corev1.ServiceTypeNodePort || len(spec.ExternalIPs) > 0
+}
+
+// Services returns the stable address of an instance and, if that is exposed by its specification or by what others have added to the
+// live Service, another Service inside of the Kubernetes cluster for the sidecar: what is exposed has port 53 alone. The cluster's
+// service.spec and, before it, the sidecar's serviceSpec can change everything but the ports and the selector; of the ports they can
+// choose the nodePort. The error wraps ErrConfig.
+func (w Workload) Services(live corev1.ServiceSpec) (service, sidecar *corev1ac.ServiceApplyConfiguration, err error) {
 	role := ptr.Deref(w.roleConfig().Service, v1beta1.ServiceConfig{})
 	adjust := ptr.Deref(overlay(role.Spec, w.bindcarConfig().ServiceSpec), corev1.ServiceSpec{})
 	spec, err := toApply[corev1ac.ServiceSpecApplyConfiguration](adjust)
 	if err != nil {
-		return nil, fmt.Errorf("%w: service.spec: %w", ErrConfig, err)
+		return nil, nil, fmt.Errorf("%w: service.spec: %w", ErrConfig, err)
 	}
 	if adjust.Type == "" {
 		spec.WithType(corev1.ServiceTypeClusterIP)
@@ -36,10 +43,19 @@ func (w Workload) Service() (*corev1ac.ServiceApplyConfiguration, error) {
 	spec.WithSelector(SelectorLabels(w.Instance.Name)).WithPorts(
 		servicePort(adjust, portDNS, corev1.ProtocolUDP, serving.ServicePort, serving.Port),
 		servicePort(adjust, portDNSTCP, corev1.ProtocolTCP, serving.ServicePort, serving.Port),
-		servicePort(adjust, portBindcar, corev1.ProtocolTCP, ServiceBindcarPort, SidecarPort),
 	)
-	return corev1ac.Service(w.Instance.Name, w.Instance.Namespace).
-		WithLabels(w.Labels()).WithOwnerReferences(w.ownerReference()).WithAnnotations(role.Annotations).WithSpec(spec), nil
+	bindcar := servicePort(corev1.ServiceSpec{}, portBindcar, corev1.ProtocolTCP, ServiceBindcarPort, SidecarPort)
+	if Exposed(adjust) || len(live.ExternalIPs) > 0 {
+		sidecar = w.service(w.Instance.Name+"-"+portBindcar, corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).WithSelector(SelectorLabels(w.Instance.Name)).WithPorts(bindcar))
+	} else {
+		spec.WithPorts(bindcar)
+	}
+	return w.service(w.Instance.Name, spec).WithAnnotations(role.Annotations), sidecar, nil
+}
+
+func (w Workload) service(name string, spec *corev1ac.ServiceSpecApplyConfiguration) *corev1ac.ServiceApplyConfiguration {
+	return corev1ac.Service(name, w.Instance.Namespace).WithLabels(w.Labels()).WithOwnerReferences(w.ownerReference()).WithSpec(spec)
 }
 
 func servicePort(adjust corev1.ServiceSpec, name string, protocol corev1.Protocol, port, target int32) *corev1ac.ServicePortApplyConfiguration {
