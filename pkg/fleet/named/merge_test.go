@@ -28,7 +28,15 @@ var settings = map[string]setting{
 	"forwarders":    {options("forwarders"), [2]string{`["192.0.2.5"]`, `["192.0.2.6"]`}, [2]string{"forwarders { 192.0.2.5; };", "forwarders { 192.0.2.6; };"}},
 	"listenOn":      {options("listenOn"), [2]string{`["192.0.2.7"]`, `["192.0.2.8"]`}, [2]string{"5353 { 192.0.2.7;  };", "5353 { 192.0.2.8;  };"}},
 	"listenOnV6":    {options("listenOnV6"), [2]string{`["2001:db8::1"]`, `["2001:db8::2"]`}, [2]string{"2001:db8::1", "2001:db8::2"}},
-	"rateLimit":     {options("rateLimit.responsesPerSecond"), [2]string{`11`, `22`}, [2]string{"per-second 11;", "per-second 22;"}},
+
+	"rateLimit.responsesPerSecond": {options("rateLimit.responsesPerSecond"), [2]string{`11`, `22`}, [2]string{"responses-per-second 11;", "responses-per-second 22;"}},
+	"rateLimit.nxdomainsPerSecond": {options("rateLimit.nxdomainsPerSecond"), [2]string{`12`, `23`}, [2]string{"nxdomains-per-second 12;", "nxdomains-per-second 23;"}},
+	"rateLimit.errorsPerSecond":    {options("rateLimit.errorsPerSecond"), [2]string{`13`, `24`}, [2]string{"errors-per-second 13;", "errors-per-second 24;"}},
+	"rateLimit.window":             {options("rateLimit.window"), [2]string{`14`, `25`}, [2]string{"window 14;", "window 25;"}},
+	"rateLimit.slip":               {options("rateLimit.slip"), [2]string{`2`, `3`}, [2]string{"slip 2;", "slip 3;"}},
+	"rateLimit.exemptClients":      {options("rateLimit.exemptClients"), [2]string{`["192.0.2.9"]`, `[]`}, [2]string{`"lockstep-transfer"; 192.0.2.9; }; };`, `"lockstep-transfer"; }; };`}},
+	"rateLimit.ipv4PrefixLength":   {options("rateLimit.ipv4PrefixLength"), [2]string{`25`, `26`}, [2]string{"ipv4-prefix-length 25;", "ipv4-prefix-length 26;"}},
+	"rateLimit.ipv6PrefixLength":   {options("rateLimit.ipv6PrefixLength"), [2]string{`57`, `58`}, [2]string{"ipv6-prefix-length 57;", "ipv6-prefix-length 58;"}},
 
 	"dnssec.validation": {options("dnssec.validation"), [2]string{`true`, `false`}, [2]string{"dnssec-validation auto;", "dnssec-validation no;"}},
 	"dnssec.signing": {options("dnssec.signing"), [2]string{`{"enabled": true, "policy": "low", "nsec3": true}`, `{"enabled": true, "policy": "high", "nsec3": true}`},

@@ -83,8 +83,8 @@ func TestRateLimit(t *testing.T) {
 		cluster, instance *v1beta1.Bind9Config
 		want              string
 	}{
-		"default":              {want: "responses-per-second 200;"},
-		"an empty object":      {cluster: &v1beta1.Bind9Config{RateLimit: &v1beta1.RateLimitConfig{}}, want: "responses-per-second 200;"},
+		"default":              {want: "responses-per-second 1000; nxdomains-per-second 1000; errors-per-second 1000; window 1; slip 1;"},
+		"an empty object":      {cluster: &v1beta1.Bind9Config{RateLimit: &v1beta1.RateLimitConfig{}}, want: "responses-per-second 1000; nxdomains-per-second 1000; errors-per-second 1000; window 1; slip 1;"},
 		"of the cluster":       {cluster: limit(15), want: "responses-per-second 15;"},
 		"of the instance":      {cluster: limit(15), instance: limit(1000), want: "responses-per-second 1000;"},
 		"none":                 {cluster: limit(0)},
