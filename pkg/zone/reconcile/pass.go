@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -104,6 +105,9 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 	if len(result.event.Servers) > 0 {
 		result.rest = restOf(p.hosts)
 	}
+	if d := p.state.content.Desired(); d != nil && d.NameServers.Waiting != "" && result.event.Unprogrammed != nil {
+		result.event.Unprogrammed[rrset.Key{Name: d.Name, Type: dns.TypeNS}] = problem(status.AddressPending, "%s", d.NameServers.Waiting)
+	}
 	result.appeared = p.state.noteServing(result.event.Servers)
 	p.state.last = addTouched(&result.event, p.state.last)
 	result.event.At = p.now()
@@ -157,7 +161,7 @@ func (p zonePass) obstacle(primaries []*primary) status.Verdict {
 	switch {
 	case !p.hasHosts():
 		return problem(status.NoPrimaryInstances, "no instance serves this zone: %s", withoutInstances(p.zone))
-	case p.state.content.Desired().NameServers.Waiting != "":
+	case p.state.content.Desired().NameServers.Waiting != "" && p.zone.Status.Serial == nil: // It never was on a server.
 		return problem(status.AddressPending, "%s", p.state.content.Desired().NameServers.Waiting)
 	case len(primaries) == 0 && len(p.backendProviders()) > 0 && len(p.instances) == 0:
 		// It lives with providers that are no DNS servers.

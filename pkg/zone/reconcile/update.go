@@ -6,9 +6,11 @@ import (
 	"errors"
 	"time"
 
+	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
@@ -50,6 +52,9 @@ func (s *primarySync) applyChanges(ctx context.Context, q *primary) error {
 // then.
 func (s *primarySync) createOnPrimary(ctx context.Context, q *primary) error {
 	reference := s.target.reference
+	if waiting := s.state.content.Desired().NameServers.Waiting; waiting != "" && !hasNameServers(reference) {
+		return errors.New(waiting)
+	}
 	zone := host.Copy{SOA: s.target.soa, Content: s.state.content.Complete(reference)}
 	if s.signing.CanRestore(reference) {
 		zone = host.Copy{SOA: reference.SOA, Content: dnssec.SignedContent(reference)}
@@ -70,6 +75,15 @@ func (s *primarySync) createOnPrimary(ctx context.Context, q *primary) error {
 		q.written = zone.SOA
 	}
 	return err
+}
+
+// hasNameServers reports whether a copy of the zone has name servers, which a zone that is made of it then has.
+func hasNameServers(zone *observe.Mirror) bool {
+	if zone == nil {
+		return false
+	}
+	_, ok := zone.Get(rrset.Key{Name: zone.Zone, Type: dns.TypeNS})
+	return ok
 }
 
 // awaitLoaded observes a primary that has the zone since a moment ago until it serves it: a large one takes a moment to load.
