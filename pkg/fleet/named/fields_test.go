@@ -136,7 +136,7 @@ func TestService(t *testing.T) {
 	if plain.Spec.Type != corev1.ServiceTypeClusterIP || len(plain.Spec.Ports) != 3 || plain.Labels["bindy.firestoned.io/cluster"] != "prod" {
 		t.Errorf("service %+v", plain)
 	}
-	w.Cluster.Primary = &v1beta1.RoleConfig{Service: &v1beta1.ServiceConfig{
+	w.Cluster.Primary = &v1beta1.RoleConfig{ServerConfig: v1beta1.ServerConfig{Service: &v1beta1.ServiceConfig{
 		Annotations: map[string]string{"lb.example/pool": "dns"},
 		Spec: &corev1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: ptr.To("example.com/lb"), LoadBalancerSourceRanges: []string{"192.0.2.0/24"},
@@ -146,7 +146,7 @@ func TestService(t *testing.T) {
 			Selector:              map[string]string{"app": "other"},
 			Ports:                 []corev1.ServicePort{{Port: 53, Protocol: corev1.ProtocolUDP, NodePort: 30053}, {Name: "other", Port: 99}},
 		},
-	}}
+	}}}
 	w.Instance.Spec.BindcarConfig = &v1beta1.BindcarConfig{ServiceSpec: &corev1.ServiceSpec{ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyCluster}}
 	got := service(t, w)
 	want := w.Cluster.Primary.Service.Spec.DeepCopy()
@@ -181,7 +181,8 @@ func TestExposedServiceHasPort53Alone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := workload(t)
-			w.Cluster.Primary = &v1beta1.RoleConfig{Service: &v1beta1.ServiceConfig{Annotations: map[string]string{"lb.example/pool": "dns"}, Spec: c.role}}
+			w.Cluster.Primary = &v1beta1.RoleConfig{}
+			w.Cluster.Primary.Service = &v1beta1.ServiceConfig{Annotations: map[string]string{"lb.example/pool": "dns"}, Spec: c.role}
 			w.Instance.Spec.BindcarConfig = &v1beta1.BindcarConfig{ServiceSpec: c.sidecar}
 			own, beside, err := w.Services(c.live)
 			got := as[corev1.Service](t, own, err)

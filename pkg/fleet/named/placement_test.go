@@ -62,7 +62,8 @@ func TestPlacement(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := workload(t)
-			w.Cluster.Primary, w.Cluster.Secondary = &v1beta1.RoleConfig{Placement: c.role}, &v1beta1.RoleConfig{Placement: c.other}
+			w.Cluster.Primary, w.Cluster.Secondary = &v1beta1.RoleConfig{}, &v1beta1.RoleConfig{}
+			w.Cluster.Primary.Placement, w.Cluster.Secondary.Placement = c.role, c.other
 			w.Instance.Spec.Placement = c.instance
 			if c.alone {
 				w.Instance.Spec.ClusterRef = ""
@@ -74,7 +75,7 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// TestRateLimit: 200 answers a second unless an instance or its cluster says otherwise; 0 is no limit.
+// TestRateLimit: 1,000 answers a second unless an instance or its cluster says otherwise; 0 is no limit.
 func TestRateLimit(t *testing.T) {
 	limit := func(n int32) *v1beta1.Bind9Config {
 		return &v1beta1.Bind9Config{RateLimit: &v1beta1.RateLimitConfig{ResponsesPerSecond: &n}}

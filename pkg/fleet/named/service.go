@@ -2,6 +2,8 @@ package named
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -26,12 +28,11 @@ func Exposed(spec corev1.ServiceSpec) bool {
 }
 
 // Services returns the stable address of an instance and, if that is exposed by its specification or by what others have added to the
-// live Service, another Service inside of the Kubernetes cluster for the sidecar: what is exposed has port 53 alone. The cluster's
-// service.spec and, before it, the sidecar's serviceSpec can change everything but the ports and the selector; of the ports they can
-// choose the nodePort. The error wraps ErrConfig.
+// live Service, another Service inside of the Kubernetes cluster for the sidecar: what is exposed has port 53 alone. The specifications
+// can change everything but the ports and the selector; of the ports they can choose the nodePort. The error wraps ErrConfig.
 func (w Workload) Services(live corev1.ServiceSpec) (service, sidecar *corev1ac.ServiceApplyConfiguration, err error) {
-	role := ptr.Deref(w.roleConfig().Service, v1beta1.ServiceConfig{})
-	adjust := ptr.Deref(overlay(role.Spec, w.bindcarConfig().ServiceSpec), corev1.ServiceSpec{})
+	config := w.serviceConfig()
+	adjust := ptr.Deref(config.Spec, corev1.ServiceSpec{})
 	spec, err := toApply[corev1ac.ServiceSpecApplyConfiguration](adjust)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: service.spec: %w", ErrConfig, err)
@@ -51,7 +52,21 @@ func (w Workload) Services(live corev1.ServiceSpec) (service, sidecar *corev1ac.
 	} else {
 		spec.WithPorts(bindcar)
 	}
-	return w.service(w.Instance.Name, spec).WithAnnotations(role.Annotations), sidecar, nil
+	return w.service(w.Instance.Name, spec).WithLabels(config.Labels).WithLabels(w.Labels()).WithAnnotations(config.Annotations), sidecar, nil
+}
+
+// serviceConfig merges the settings of the instance's Service, field by field and key by key: those of the cluster and of the role, the
+// sidecar's serviceSpec, and those of the instance.
+func (w Workload) serviceConfig() v1beta1.ServiceConfig {
+	merged := v1beta1.ServiceConfig{Labels: v1beta1.ExtraLabels{}, Annotations: map[string]string{}}
+	sidecar := v1beta1.ServerConfig{Service: &v1beta1.ServiceConfig{Spec: w.bindcarConfig().ServiceSpec}}
+	for _, c := range slices.Insert(w.serverConfigs(), 2, sidecar) {
+		config := ptr.Deref(c.Service, v1beta1.ServiceConfig{})
+		maps.Copy(merged.Labels, config.Labels)
+		maps.Copy(merged.Annotations, config.Annotations)
+		merged.Spec = overlay(merged.Spec, config.Spec)
+	}
+	return merged
 }
 
 func (w Workload) service(name string, spec *corev1ac.ServiceSpecApplyConfiguration) *corev1ac.ServiceApplyConfiguration {

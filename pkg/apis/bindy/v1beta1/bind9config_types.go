@@ -469,6 +469,10 @@ type CABundleKeyRef struct {
 
 // ServiceConfig customizes the Service of an instance.
 type ServiceConfig struct {
+	// Labels of the Service, in addition to those that every Service of a server has.
+	//
+	// +optional
+	Labels ExtraLabels `json:"labels,omitempty"`
 	// Annotations of the Service.
 	//
 	// +optional
@@ -477,6 +481,43 @@ type ServiceConfig struct {
 	//
 	// +optional
 	Spec *corev1.ServiceSpec `json:"spec,omitempty"`
+}
+
+// ExtraLabels are labels in addition to those by which servers are found.
+//
+// +kubebuilder:validation:MaxProperties=32
+// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['app', 'instance']) && !k.startsWith('app.kubernetes.io/') && !k.startsWith('bindy.firestoned.io/'))",message="app, instance and labels that begin with app.kubernetes.io/ or bindy.firestoned.io/ are those by which servers are found: use other keys"
+type ExtraLabels map[string]string
+
+// ExtraAnnotations are annotations in addition to those that servers have.
+//
+// +kubebuilder:validation:MaxProperties=32
+// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'kubectl.kubernetes.io/default-container' && !k.startsWith('bindy.firestoned.io/'))",message="kubectl.kubernetes.io/default-container and annotations that begin with bindy.firestoned.io/ are those of every server: use other keys"
+type ExtraAnnotations map[string]string
+
+// ServerConfig is how servers run. It can stand in a cluster, in a role of it and in an instance; of each setting, and of each key of labels and
+// annotations, the last of these places counts that has it.
+type ServerConfig struct {
+	// Service customizes the Services of the servers.
+	//
+	// +optional
+	Service *ServiceConfig `json:"service,omitempty"`
+	// Placement chooses the nodes that the servers run on.
+	//
+	// +optional
+	Placement *PlacementConfig `json:"placement,omitempty"`
+	// Resources of named in each pod. Defaults to requests of 50m CPU and 64Mi memory, without limits.
+	//
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+	// PodLabels are added to the pods.
+	//
+	// +optional
+	PodLabels ExtraLabels `json:"podLabels,omitempty"`
+	// PodAnnotations are added to the pods.
+	//
+	// +optional
+	PodAnnotations ExtraAnnotations `json:"podAnnotations,omitempty"`
 }
 
 // StorageType selects where zone files are kept.
