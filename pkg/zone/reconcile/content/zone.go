@@ -117,8 +117,14 @@ func (z *Zone) compareKept(versions ...*source.Zone) {
 		if v.NameServers.Waiting == "" {
 			continue
 		}
+		names := append([]string{v.Name}, v.NameServers.Pending...)
+		for key, declared := range z.retired {
+			if !declared {
+				names = append(names, key.Name)
+			}
+		}
 		for _, p := range z.primaries {
-			for _, name := range append([]string{v.Name}, v.NameServers.Pending...) {
+			for _, name := range names {
 				p.compareAgain(name)
 			}
 		}
