@@ -83,6 +83,12 @@ func TestGuestKeys(t *testing.T) {
 	s.Restart(t) // named loads a configuration in which a zone names a key that there is not.
 	transfers("open.example", false)
 
+	for _, algorithm := range []string{"hmac-sha224.", "hmac-sha384.", "hmac-sha512."} { // A provider's key has one of its own.
+		guest.Algorithm = algorithm
+		follow(guest)
+		transfers("open.example", true)
+	}
+
 	many := []*wire.Key{guest}
 	for range 600 {
 		many = append(many, guestOf(t, "p"+strings.ToLower(randomName()), strings.Repeat("n", 63)))
