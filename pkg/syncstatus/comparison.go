@@ -93,6 +93,9 @@ func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers, shar
 
 // updated makes the comparison of a newer declaration and newer content.
 func (c *serverComparison) updated(d *DesiredState, m *observe.Mirror) *serverComparison {
+	if !slices.Equal(c.desired.NameServers.Pending, d.desired.NameServers.Pending) {
+		return compareFully(d, m, c.answers, c.shared) // What servers keep as it is was compared otherwise.
+	}
 	n := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: c.answers, shared: c.shared, rrsetCounts: c.rrsetCounts, cuts: c.cuts}
 	e := c.off.Edit()
 	done := map[string]bool{}
@@ -168,11 +171,11 @@ func (c *serverComparison) compareName(name string) (rrsetCounts, []rrset.Key) {
 	return here.rrsetCounts, off
 }
 
-// isForeign reports whether an RRset on the server is neither declared nor pending removal.
+// isForeign reports whether an RRset on the server is neither declared, nor pending removal, nor a name server's that waits for its address.
 func (c *serverComparison) isForeign(k rrset.Key) bool {
 	_, wanted := c.desired.Get(k)
 	_, waits := c.pending.Get(k)
-	return !wanted && !waits && !rrset.IsServerMaintained(k.Type) && !c.isApex(k)
+	return !wanted && !waits && !rrset.IsServerMaintained(k.Type) && !c.isApex(k) && !c.desired.IsKept(k)
 }
 
 // isApex reports whether an RRset is not the zone object's on this server.
@@ -203,7 +206,7 @@ func (c *serverComparison) isOutOfSync(k rrset.Key) bool {
 	if !wanted && rrset.IsServerMaintained(k.Type) || c.isApex(k) {
 		return false
 	}
-	if have, _ := c.mirror.Get(k); !sameData(want, have) {
+	if have, _ := c.mirror.Get(k); !sameData(want, have) || c.desired.IsKept(k) {
 		return true
 	}
 	return wanted && (c.isHidden(k) || c.isShadowed(k))

@@ -98,6 +98,14 @@ func (d *DesiredState) isUnobserved() bool {
 	return d.zone.Status.ObservedGeneration < d.zone.Generation
 }
 
+// remark is for a zone whose name servers wait for addresses, or that is only watched.
+func (d *DesiredState) remark() string {
+	if d.desired == nil || d.desired.NameServers.Waiting == "" {
+		return d.pausedRemark()
+	}
+	return withRemark(d.desired.NameServers.Waiting, d.pausedRemark())
+}
+
 // pausedRemark is for a zone that is only watched.
 func (d *DesiredState) pausedRemark() string {
 	if d.zone.Annotations[v1beta1.PausedAnnotation] != "true" {

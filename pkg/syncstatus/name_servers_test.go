@@ -2,14 +2,19 @@ package syncstatus
 
 import (
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
@@ -120,5 +125,38 @@ func TestNameServers(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A zone whose name servers wait for addresses is not in sync, whatever its servers keep, and says for what it waits; its records are. A
+// comparison that follows from an older one says the same as one from scratch.
+func TestNameServersThatWait(t *testing.T) {
+	z := testZone(func(z *v1beta1.DNSZone) { z.Spec.SOARecord.PrimaryNS = "ns1.example.com." })
+	r := testRecord(z)
+	kept := rrset.New(rrset.Key{Name: "ns1.example.com.", Type: dns.TypeA}, 3600, "203.0.113.1")
+	at := func(addresses ...netip.Addr) *source.Zone {
+		desired, err := source.Build(z, []source.Object{r}, source.Options{Servers: []source.Server{{Service: "dns/primary-0", Primary: true, Exposed: true, Addresses: addresses}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return desired
+	}
+	waits, served := at(), at(netip.MustParseAddr("203.0.113.1"))
+	answer := holds(waits, 7, kept)
+	cache := NewDesiredCache()
+	changed := slices.Values([]membership.Member{{Key: source.KeyOf(r), Object: r, Role: membership.Selected}})
+	for step, desired := range []*source.Zone{waits, served, waits} {
+		j := Evaluate(cache.Update(z, desired, nil, changed), servers(), []observe.Observation{answer, answer}, asked, History{})
+		zone, record := j.ZoneStatus(nil).Status, j.RecordStatus(r).Status
+		if !record.InSync || zone.InSync != (desired == served) {
+			t.Errorf("%d: the record is %s, the zone %s", step, record.Phase, zone.Phase)
+		}
+		says := strings.Contains(meta.FindStatusCondition(zone.Conditions, sync.ConditionPropagated).Message, "Service dns/primary-0 has no address yet")
+		if says != (desired == waits) {
+			t.Errorf("%d: %+v", step, zone.Conditions)
+		}
+		if row := j.ZoneStatus(nil).Servers[0].Records; row.Undeclared != 0 || row.OutOfSync != map[bool]int32{true: 2}[desired == waits] {
+			t.Errorf("%d: %+v", step, row)
+		}
 	}
 }

@@ -23,7 +23,7 @@ func (j *Evaluation) ZoneStatus(parent *Evaluation) *sync.SyncStatus {
 	out.Zone = j.shortName()
 	v := statusFacts{
 		accepted: status.True("Accepted", "the zone is valid"), stalled: j.zoneFailure(j.zone.Namespace), stored: j.zone.Status.Conditions,
-		generation: j.zone.Generation, at: j.at, remark: j.pausedRemark(), access: j.access,
+		generation: j.zone.Generation, at: j.at, remark: j.remark(), access: j.access,
 	}
 	switch {
 	case v1beta1.IsGoing(j.zone):

@@ -323,6 +323,37 @@ func TestFleetDrift(t *testing.T) {
 	waitConditions(f, kube.Start, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
 }
 
+// A Service that is open to the outside, by its specification or by hand, has port 53 alone: the sidecar's port is on another one.
+func TestFleetExposedServiceHasPort53Alone(t *testing.T) {
+	f := newFleet(t)
+	instance := f.instance("open", v1beta1.RolePrimary, 0)
+	instance.Spec.BindcarConfig = &v1beta1.BindcarConfig{ServiceSpec: &corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}}
+	f.create(instance)
+	waitPorts := func(service string, want ...int32) {
+		t.Helper()
+		kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
+			got := &corev1.Service{ObjectMeta: f.meta(service, nil)}
+			if err := f.client.Get(ctx, client.ObjectKeyFromObject(got), got); err != nil {
+				return err
+			}
+			var ports []int32
+			for _, p := range got.Spec.Ports {
+				ports = append(ports, p.Port)
+			}
+			if !slices.Equal(ports, want) {
+				return fmt.Errorf("Service %s has ports %v, want %v", service, ports, want)
+			}
+			return nil
+		})
+	}
+	waitPorts("open", 53, 53)
+	waitPorts("open-bindcar", 80)
+	change(f, instance, func(i *v1beta1.Bind9Instance) { i.Spec.BindcarConfig = nil })
+	waitPorts("open", 53, 53, 80)
+	change(f, &corev1.Service{ObjectMeta: f.meta("open", nil)}, func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.11"} })
+	waitPorts("open", 53, 53)
+}
+
 // Nobody but the controller may use a sidecar, and nothing but the sidecar has credentials of Kubernetes.
 func TestFleetSidecarsAreClosed(t *testing.T) {
 	kube.Isolated(t)

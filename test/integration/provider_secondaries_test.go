@@ -61,7 +61,7 @@ func TestProviderSecondaries(t *testing.T) {
 	provider := &v1beta1.DNSProvider{ObjectMeta: f.meta("outside", nil)}
 	provider.Spec.Secondaries = &v1beta1.SecondariesProvider{
 		Servers:     []v1beta1.ProviderServer{serverAt(f.bind.Addr), serverAt(f.nsd.Addr)},
-		TransferKey: v1beta1.ProviderKey{SecretRef: v1beta1.ProviderSecret{Name: "outside"}},
+		TransferKey: &v1beta1.ProviderKey{SecretRef: v1beta1.ProviderSecret{Name: "outside"}},
 	}
 	f.create(provider)
 	change(f.fixture, zone, func(z *v1beta1.DNSZone) { z.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "outside"}} })

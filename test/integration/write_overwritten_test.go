@@ -41,7 +41,7 @@ func writeOverwritten(f *fixture) {
 	provider := &v1beta1.DNSProvider{ObjectMeta: f.meta("overwritten", nil)}
 	provider.Spec.Secondaries = &v1beta1.SecondariesProvider{
 		Servers:     []v1beta1.ProviderServer{{Address: "192.0.2.1"}},
-		TransferKey: v1beta1.ProviderKey{SecretRef: v1beta1.ProviderSecret{Name: "nowhere"}},
+		TransferKey: &v1beta1.ProviderKey{SecretRef: v1beta1.ProviderSecret{Name: "nowhere"}},
 	}
 	global := &v1beta1.ClusterBind9Provider{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
 	global.Spec.Namespace = f.namespace

@@ -173,6 +173,12 @@ func TestPodFieldsNeedTheRightToPods(t *testing.T) {
 		"a volume that is added":              {rights{}, volume, plain, "right to create pods"},
 		"a volume that is changed":            {rights{}, strings.Replace(volume, "path: /", "path: /etc", 1), volume, "right to create pods"},
 		"a volume that is removed":            {rights{}, plain, volume, "right to create pods"},
+		"a node":                              {rights{"services in dns": true}, `{metadata: {namespace: dns}, spec: {role: primary, placement: {nodeSelector: {edge: "yes"}}}}`, "", "right to create pods in namespace dns"},
+		"a label of pods":                     {rights{}, `{metadata: {namespace: dns}, spec: {secondary: {podLabels: {app: web}}}}`, "", "right to create pods in namespace dns"},
+		"a toleration of the cluster":         {rights{}, `{metadata: {namespace: dns}, spec: {placement: {tolerations: [{operator: Exists}]}}}`, "", "right to create pods in namespace dns"},
+		"a priority, with the right":          {rights{"pods in dns": true}, `{metadata: {namespace: dns}, spec: {primary: {placement: {priorityClassName: high}}}}`, "", ""},
+		"resources and a spread":              {rights{}, `{metadata: {namespace: dns}, spec: {primary: {resources: {limits: {memory: 1Gi}}, placement: {spread: [{topologyKey: zone}]}}}}`, "", ""},
+		"a Service of the instance":           {rights{"pods in dns": true}, `{metadata: {namespace: dns}, spec: {role: primary, service: {annotations: {pool: public}}}}`, "", "right to create services in namespace dns"},
 		"a Service":                           {rights{"pods in dns": true}, `{metadata: {namespace: dns}, spec: {primary: {service: {spec: {externalIPs: [192.0.2.1]}}}}}`, "", "right to create services in namespace dns"},
 		"a global cluster":                    {rights{"pods in lockstep-system": true}, global, "", "right to create pods in all namespaces"},
 		"a global cluster, with the right":    {rights{"pods in ": true}, global, "", ""},
@@ -196,6 +202,7 @@ var harmless = map[string]string{
 	"rndcSecretRefs":  "it has no effect",
 	"keysFrom":        "it has no effect",
 	"secret":          "it has no effect",
+	"hostNetwork":     "it is refused",
 	"resources":       "quotas and limits hold for every pod",
 	"emptyDir":        "scratch space of the pod",
 	"imagePullPolicy": "of an image that counts itself",
@@ -247,7 +254,8 @@ func sensitivePaths(of reflect.Type, at []string) (paths [][]string) {
 			target = target.Elem()
 		}
 		switch {
-		case target.PkgPath() == reflect.TypeFor[corev1.Pod]().PkgPath(), name == "image", name == "claimName",
+		case target.PkgPath() == reflect.TypeFor[corev1.Pod]().PkgPath(), name == "image", name == "claimName", name == "nodeSelector", name == "priorityClassName",
+			strings.HasPrefix(name, "pod"), // Labels and annotations of pods.
 			target == reflect.TypeFor[v1beta1.RNDCSecretRef](), target == reflect.TypeFor[v1beta1.ConfigMapRefs](), target == reflect.TypeFor[v1beta1.ServiceConfig]():
 			paths = append(paths, path)
 		case target.Kind() == reflect.Struct:

@@ -76,7 +76,7 @@ func TestProviderReviewer(t *testing.T) {
 		if age >= 0 {
 			p.UID, p.CreationTimestamp = types.UID(name), metav1.NewTime(time.Unix(int64(age), 0))
 		}
-		p.Spec.Secondaries = &v1beta1.SecondariesProvider{Servers: server(addresses...)}
+		p.Spec.Secondaries = &v1beta1.SecondariesProvider{Servers: server(addresses...), TransferKey: &v1beta1.ProviderKey{}}
 		return p
 	}
 	eight := make([]client.Object, membership.GuestsOfNamespace)

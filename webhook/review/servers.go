@@ -124,7 +124,7 @@ func ownWarnings(provider *v1beta1.DNSProvider, all *membership.Fleet) (warnings
 	if problem := serving.ProviderProblem(provider); problem != "" {
 		return []string{problem}
 	}
-	servers := serving.AddProviders(nil, []*v1beta1.DNSProvider{provider})
+	servers := serving.ServersOf(provider)
 	if c := provider.Spec.CoreDNS; c != nil && c.Servers.Service == nil && len(c.Servers.Addresses) == 0 {
 		warnings = append(warnings, servers[0].Message)
 	}
@@ -138,7 +138,7 @@ func ownWarnings(provider *v1beta1.DNSProvider, all *membership.Fleet) (warnings
 		named[address] = true
 	}
 	neighbors := append(all.GuestsBeside(provider), provider)
-	if provider.Spec.Secondaries != nil && !slices.Contains(membership.AdmitGuests(neighbors), provider) {
+	if membership.IsGuest(provider, "") && !slices.Contains(membership.AdmitGuests(neighbors), provider) {
 		warnings = append(warnings, fmt.Sprintf("spec.secondaries: this is one of %d DNSProviders with secondaries in namespace %s, and primaries let those of %d of a namespace transfer zones, the oldest: put the servers into an older provider, or delete one that is not needed",
 			len(neighbors), provider.Namespace, membership.GuestsOfNamespace))
 	}
@@ -175,7 +175,7 @@ func providerWarnings(zone *v1beta1.DNSZone, all *membership.Fleet) (warnings []
 		if ready := meta.FindStatusCondition(p.Status.Conditions, status.Ready); ready != nil && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == p.Generation {
 			warn("DNSProvider %s is not ready (%s), so not all of its servers can have the zone; see: kubectl describe dnsprovider %s -n %s", p.Name, ready.Reason, p.Name, p.Namespace)
 		}
-		for _, server := range serving.AddProviders(nil, []*v1beta1.DNSProvider{p}) {
+		for _, server := range serving.ServersOf(p) {
 			_, address, _ := strings.Cut(server.Pod, "/")
 			if server.Addr.IsValid() {
 				address = server.Addr.String()

@@ -17,10 +17,10 @@ const (
 	MaxGuests         = 512
 )
 
-// IsGuest reports whether a provider's secondaries may get a key into a ring. home is the namespace that Lockstep runs in: its own
+// IsGuest reports whether a provider's secondaries may get a key into a ring: those by address have none. home is the namespace that Lockstep runs in: its own
 // Secrets are nobody's keys.
 func IsGuest(p *v1beta1.DNSProvider, home string) bool {
-	return p.Spec.Secondaries != nil && p.DeletionTimestamp.IsZero() && p.Namespace != home
+	return p.Spec.Secondaries != nil && !serving.IsByAddress(p) && p.DeletionTimestamp.IsZero() && p.Namespace != home
 }
 
 // GuestsBeside lists the other providers with secondaries of a provider's namespace.

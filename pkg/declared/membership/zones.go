@@ -21,10 +21,16 @@ func KeyOfZone(zone *v1beta1.DNSZone) ZoneKey {
 }
 
 // Servable reports whether instances are expected to serve a zone: its status does not say that its own declaration keeps it from every
-// server.
+// server. A zone that waits for addresses is served if it was before.
 func Servable(zone *v1beta1.DNSZone) bool {
 	ready := meta.FindStatusCondition(zone.Status.Conditions, status.Ready)
-	return ready == nil || ready.Reason != status.DuplicateZone && ready.Reason != status.NotPermitted && ready.Reason != status.ReconcileFailed && ready.Reason != status.AddressPending
+	switch {
+	case ready == nil:
+		return true
+	case ready.Reason == status.AddressPending:
+		return zone.Status.Serial != nil
+	}
+	return ready.Reason != status.DuplicateZone && ready.Reason != status.NotPermitted && ready.Reason != status.ReconcileFailed
 }
 
 // listsNamespace searches a comma-separated list for a namespace or "*".

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
 func zoneNamed(name string, age int) *v1beta1.DNSZone {
@@ -149,5 +150,21 @@ func BenchmarkZoneOfRecord(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		cache.ZoneOfRecord(record)
+	}
+}
+
+// A zone that its own declaration keeps from every server is expected on none; one that waits for addresses is where it was.
+func TestServable(t *testing.T) {
+	for reason, want := range map[string][2]bool{ // before it was served, and since
+		status.ReconcileSucceeded: {true, true}, status.PrimaryFailed: {true, true}, status.AddressPending: {false, true},
+		status.DuplicateZone: {false, false}, status.NotPermitted: {false, false}, status.ReconcileFailed: {false, false},
+	} {
+		zone := &v1beta1.DNSZone{}
+		zone.Status.Conditions = []metav1.Condition{{Type: status.Ready, Reason: reason}}
+		before := Servable(zone)
+		zone.Status.Serial = new(int64)
+		if got := [2]bool{before, Servable(zone)}; got != want {
+			t.Errorf("%s: %v, want %v", reason, got, want)
+		}
 	}
 }

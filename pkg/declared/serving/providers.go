@@ -14,8 +14,23 @@ import (
 )
 
 // AddProviders returns servers with those of providers among them, primaries first. One that two providers have is in it once. A
-// provider without a UID stands for one that does not exist: it has one primary without an address, which says so.
+// provider without a UID stands for one that does not exist: it has one primary without an address, which says so. Secondaries by
+// address are not among them: nothing is asked of a server that cannot tell us from others.
 func AddProviders(servers []observe.Server, providers []*v1beta1.DNSProvider) []observe.Server {
+	return addProviders(servers, slices.DeleteFunc(slices.Clone(providers), IsByAddress))
+}
+
+// ServersOf returns the servers of one provider, as AddProviders adds them, also those by address.
+func ServersOf(p *v1beta1.DNSProvider) []observe.Server {
+	return addProviders(nil, []*v1beta1.DNSProvider{p})
+}
+
+// IsByAddress reports whether a provider's secondaries have no key: they transfer zones, and are notified, by their addresses.
+func IsByAddress(p *v1beta1.DNSProvider) bool {
+	return p.Spec.Secondaries != nil && p.Spec.Secondaries.TransferKey == nil
+}
+
+func addProviders(servers []observe.Server, providers []*v1beta1.DNSProvider) []observe.Server {
 	for _, p := range providers {
 		for _, s := range serversOfProvider(p) {
 			isSame := func(o observe.Server) bool { return o.Provider != "" && o.Addr.IsValid() && o.Addr == s.Addr }
@@ -89,6 +104,8 @@ func ProviderProblem(p *v1beta1.DNSProvider) string {
 	switch {
 	case p.UID == "":
 		return fmt.Sprintf("DNSProvider %s does not exist in this namespace: create it, or remove it from spec.providerRefs", p.Name)
+	case IsByAddress(p):
+		return ""
 	case p.Spec.Secondaries != nil:
 		if _, err := GuestKeyName(p.Namespace, p.Name); err != nil {
 			return err.Error()

@@ -2,6 +2,7 @@ package source
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,6 +97,7 @@ func TestBuildApex(t *testing.T) {
 		want    []string
 		// What is said about name servers.
 		remark, waiting string
+		pending         []string
 	}{
 		"defaults": {
 			spec: func(*v1beta1.DNSZoneSpec) {},
@@ -204,6 +206,7 @@ func TestBuildApex(t *testing.T) {
 			options: Options{Servers: []Server{exposed("dns/a")}},
 			want:    []string{"example.com. 3600 NS ns1.example.com."},
 			waiting: "Service dns/a has no address yet that clients could use: see kubectl get service -n dns a, or set the address of ns1.example.com. in spec.nameServers",
+			pending: []string{"ns1.example.com."},
 		},
 		"no address yet, and another object names it": {
 			spec:    func(*v1beta1.DNSZoneSpec) {},
@@ -211,6 +214,7 @@ func TestBuildApex(t *testing.T) {
 			options: Options{Servers: []Server{exposed("dns/a")}},
 			want:    []string{"example.com. 3600 NS ns1.example.net., ns2.example.com."},
 			waiting: "Service dns/a has no address yet that clients could use: see kubectl get service -n dns a, or set the address of ns2.example.com. in spec.nameServers",
+			pending: []string{"ns2.example.com."},
 		},
 		"a record gives the address": {
 			spec:    func(s *v1beta1.DNSZoneSpec) { s.SOARecord.PrimaryNS = "ns1.example.com." },
@@ -248,8 +252,18 @@ func TestBuildApex(t *testing.T) {
 			if diff := cmp.Diff(test.want, lines(z)); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(NameServers{Waiting: test.waiting, Remark: test.remark}, z.NameServers); diff != "" {
+			if diff := cmp.Diff(NameServers{Waiting: test.waiting, Remark: test.remark, Pending: test.pending}, z.NameServers); diff != "" {
 				t.Error(diff)
+			}
+			for key, want := range map[rrset.Key]bool{
+				{Name: "example.com.", Type: dns.TypeNS}: test.waiting != "", {Name: "sub.example.com.", Type: dns.TypeNS}: false,
+				{Name: "ns1.example.com.", Type: dns.TypeA}:    slices.Contains(test.pending, "ns1.example.com."),
+				{Name: "ns2.example.com.", Type: dns.TypeAAAA}: slices.Contains(test.pending, "ns2.example.com."),
+				{Name: "ns2.example.com.", Type: dns.TypeTXT}:  false,
+			} {
+				if got := z.IsKept(key); got != want {
+					t.Errorf("%s is kept: %t", key, got)
+				}
 			}
 			if diff := cmp.Diff(test.soa, z.SOA); diff != "" && test.soa != (rrset.SOA{}) {
 				t.Error(diff)

@@ -3,6 +3,7 @@ package source
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,8 +14,11 @@ import (
 
 // NameServers is what there is to say about the names of a zone's own servers.
 type NameServers struct {
-	// Waiting says why the zone cannot be served: its servers have no address that could be published yet. Empty if it can.
+	// Waiting says why none of the zone's own name servers can be published: their servers have no address yet. Empty if one can. Until then
+	// servers keep what IsKept holds for as it is, and the zone is created nowhere.
 	Waiting string
+	// Pending are the names that wait.
+	Pending []string
 	// Remark names those that are not published, and those that have the same address; empty if there are none.
 	Remark string
 }
@@ -46,7 +50,7 @@ func (d *groupDecision) addServerAddresses() {
 		}
 	}
 	if len(missing) > 0 && !d.leaveOut(missing) {
-		d.nameServers.Waiting = waiting[0]
+		d.nameServers = NameServers{Waiting: waiting[0], Pending: slices.Sorted(maps.Keys(missing))}
 		return
 	}
 	if shared := d.sharedAddress(); shared != "" {

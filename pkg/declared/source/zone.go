@@ -158,6 +158,18 @@ func (z *Zone) IsApexData(key rrset.Key) bool {
 	return declared && !slices.ContainsFunc(set.Owners, func(owners []*Ref) bool { return slices.ContainsFunc(owners, isOther) })
 }
 
+// IsKept is true for RRsets that servers keep as they are while the zone's own name servers wait for addresses: the NS records at the apex, and
+// the addresses of the name servers that wait.
+func (z *Zone) IsKept(key rrset.Key) bool {
+	switch key.Type {
+	case dns.TypeNS:
+		return key.Name == z.Name && z.NameServers.Waiting != ""
+	case dns.TypeA, dns.TypeAAAA:
+		return slices.Contains(z.NameServers.Pending, key.Name)
+	}
+	return false
+}
+
 // Of yields the declarations of one object, by index.
 func (z *Zone) Of(key ObjectKey) iter.Seq2[ID, Declaration] {
 	return func(yield func(ID, Declaration) bool) {

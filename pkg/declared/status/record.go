@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -117,6 +118,17 @@ func Unselected(prev v1beta1.RecordStatus, generation int64, message string, now
 	dropClaims(&next.Conditions)
 	Set(&next.Conditions, Ready, False(NotSelected, message), generation, now)
 	return next
+}
+
+// ElsewhereRemark completes a message about a record that no zone selects, if its annotation is for zones of other namespaces: these take no
+// records. It is empty otherwise.
+func ElsewhereRemark(record metav1.Object) string {
+	namespaces := record.GetAnnotations()[v1beta1.AllowZoneNamespacesAnnotation]
+	if namespaces == "" {
+		return ""
+	}
+	return fmt.Sprintf("; zones of other namespaces (annotation %s: %s) take DNSEndpoints, not records: put the data into a DNSEndpoint with that annotation, and %s with this namespace on the zone",
+		v1beta1.AllowZoneNamespacesAnnotation, namespaces, v1beta1.AllowEndpointNamespacesAnnotation)
 }
 
 // Set writes one condition; its transition time changes only with its status. Ready is the first of all: scripts read conditions[0].

@@ -91,3 +91,17 @@ func TestMessagesStayShortAndValid(t *testing.T) {
 		t.Errorf("a message of %d bytes ends in %q", len(m), m[len(m)-8:])
 	}
 }
+
+// A record that is meant for a zone of another namespace is told what goes there.
+func TestElsewhereRemark(t *testing.T) {
+	record := &v1beta1.ARecord{}
+	if got := ElsewhereRemark(record); got != "" {
+		t.Errorf("without an annotation: %q", got)
+	}
+	record.Annotations = map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "platform"}
+	for _, want := range []string{"allow-zone-namespaces: platform", "DNSEndpoint with that annotation", "bindy.firestoned.io/allow-endpoint-namespaces"} {
+		if got := ElsewhereRemark(record); !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -52,6 +52,8 @@ type ZoneFacts struct {
 	Arrivals *v1beta1.ZoneArrivals
 	// Contested says which RRsets somebody else overwrites again and again; empty if there is none.
 	Contested string
+	// Waiting is why the zone's name servers stay as they are; empty if they are as declared.
+	Waiting string
 	// Remark is further information, which becomes part of Ready's message.
 	Remark string
 	// Timeout is how long an instance may be without the zone before the zone is overdue; ZoneTimeout if 0.
@@ -148,6 +150,9 @@ func zoneVerdicts(f ZoneFacts) ZoneVerdicts {
 		return ZoneVerdicts{False(Paused, would), False(Paused, would), True(Paused, would)}
 	case f.Paused:
 		return ZoneVerdicts{True(Paused, "paused: no RRset would change; "+served), False(Paused, served), False(Paused, served)}
+	case f.Waiting != "":
+		pending := f.Waiting + "; until then the name servers and their addresses stay as they are; " + served
+		return ZoneVerdicts{False(AddressPending, pending), False(AddressPending, pending), True(AddressPending, pending)}
 	case f.Unready > 0:
 		return ZoneVerdicts{False(PartialReconciliation, served), False(PartialReconciliation, served), True(PartialReconciliation, served)}
 	case f.Untransferred != "":

@@ -23,6 +23,7 @@ func TestZoneVerdicts(t *testing.T) {
 		"all in sync":              {ZoneFacts{Problem: fine, Programmed: 1, Servers: 3, Current: 3}, "True", "False", "False", ReconcileSucceeded},
 		"a secondary is stuck":     {ZoneFacts{Problem: fine, Programmed: 1, Servers: 3, Current: 2, Untransferred: "b-0: no"}, "True", "False", "True", ReconcileSucceeded},
 		"a secondary follows":      {ZoneFacts{Problem: fine, Programmed: 1, Servers: 3, Current: 2}, "True", "True", "True", ReconcileSucceeded},
+		"its name servers wait":    {ZoneFacts{Problem: fine, Waiting: "no address", Programmed: 1, Servers: 3, Current: 3}, "False", "False", "True", AddressPending},
 		"a record was refused":     {ZoneFacts{Problem: fine, Programmed: 1, Unready: 1, Servers: 3, Current: 3}, "False", "False", "True", PartialReconciliation},
 		"paused, as declared":      {ZoneFacts{Problem: fine, Paused: true, Programmed: 1, Servers: 3, Current: 3}, "True", "False", "False", Paused},
 		"paused, not as declared":  {ZoneFacts{Problem: fine, Paused: true, Pending: 2, Unready: 1, Servers: 3, Current: 3}, "False", "False", "True", Paused},

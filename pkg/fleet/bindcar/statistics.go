@@ -20,6 +20,8 @@ type Statistics struct {
 	// Notifies and Updates (RFC 1996, RFC 2136) are those that named sent and took.
 	Notifies NotifyCounts `json:"notifies"`
 	Updates  UpdateCounts `json:"updates"`
+	// RateLimited are the answers that the rate limit has truncated or dropped.
+	RateLimited RateLimitCounts `json:"rateLimited"`
 }
 
 // ZoneCounts are numbers of zones.
@@ -50,4 +52,10 @@ type UpdateCounts struct {
 	Refused           uint64 `json:"refused"`
 	Failed            uint64 `json:"failed"`
 	UnmetPrerequisite uint64 `json:"unmetPrerequisite"`
+}
+
+// RateLimitCounts are numbers of answers over the rate limit.
+type RateLimitCounts struct {
+	Truncated uint64 `json:"truncated"`
+	Dropped   uint64 `json:"dropped"`
 }

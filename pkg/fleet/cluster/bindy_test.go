@@ -68,7 +68,7 @@ func madeFacts(t *testing.T) map[string]string {
 	var config corev1.ConfigMap
 	setConfiguration, err := w.StatefulSet()
 	decode(t, setConfiguration, &set, err)
-	serviceConfiguration, err := w.Service()
+	serviceConfiguration, _, err := w.Services(corev1.ServiceSpec{})
 	decode(t, serviceConfiguration, &service, err)
 	configConfiguration, err := w.ConfigMap()
 	decode(t, configConfiguration, &config, err)

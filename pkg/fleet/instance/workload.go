@@ -149,18 +149,21 @@ func (w *workloads) warnOfIgnoredFields(workload *named.Workload) {
 	}
 }
 
-// applyService finds the Service as far as the cache knows it.
+// applyService applies the instance's Services, and finds the one that clients use as far as the cache knows it.
 func (w *workloads) applyService(ctx context.Context, workload *named.Workload, result *workloadResult) error {
-	service, err := workload.Service()
+	var cached corev1.Service
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(workload.Instance), &cached); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	service, sidecar, err := workload.Services(cached.Spec)
 	if err != nil {
+		return err
+	}
+	if err := w.applySidecarService(ctx, sidecar); err != nil {
 		return err
 	}
 	digest, err := apply.StampDigest(service)
 	if err != nil {
-		return err
-	}
-	var cached corev1.Service
-	if err := w.client.Get(ctx, client.ObjectKeyFromObject(workload.Instance), &cached); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	if cached.UID == "" {
@@ -180,6 +183,24 @@ func (w *workloads) applyService(ctx context.Context, workload *named.Workload, 
 	return w.Children.ApplyCached(ctx, service, digest, &cached)
 }
 
+// applySidecarService applies the Service of an instance's sidecars alone, if it is to have one. One that is not needed any more goes with
+// the instance: it leads to nothing that the instance's own Service does not lead to then.
+func (w *workloads) applySidecarService(ctx context.Context, service *corev1ac.ServiceApplyConfiguration) error {
+	if service == nil {
+		return nil
+	}
+	digest, err := apply.StampDigest(service)
+	if err != nil {
+		return err
+	}
+	var cached corev1.Service
+	key := client.ObjectKey{Namespace: *service.Namespace, Name: *service.Name}
+	if err := w.client.Get(ctx, key, &cached); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	return w.Children.ApplyCached(ctx, service, digest, &cached)
+}
+
 // addressesOf returns the address of a Service within the Kubernetes cluster, the last one for a headless one, and the IP addresses
 // that clients use: from outside of the cluster if the Service is exposed to them.
 func addressesOf(service *corev1.Service, last string) (address string, addresses []string, exposed bool) {
@@ -191,8 +212,7 @@ func addressesOf(service *corev1.Service, last string) (address string, addresse
 		addresses = append(addresses, ingress.IP)
 	}
 	addresses = append(addresses, spec.ExternalIPs...)
-	exposed = spec.Type == corev1.ServiceTypeLoadBalancer || spec.Type == corev1.ServiceTypeNodePort || len(spec.ExternalIPs) > 0
-	if !exposed {
+	if exposed = named.Exposed(spec); !exposed {
 		addresses = slices.Clone(spec.ClusterIPs)
 	}
 	addresses = slices.DeleteFunc(addresses, func(s string) bool { return net.ParseIP(s) == nil })

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -17,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 )
 
@@ -32,11 +36,7 @@ func TestRestoreService(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				got, refused := "none", 0
 				c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Apply: func(_ context.Context, _ client.WithWatch, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
-					var service corev1.Service
-					text, err := json.Marshal(o)
-					if err := errors.Join(err, json.Unmarshal(text, &service)); err != nil {
-						return err
-					}
+					service := appliedService(t, o)
 					if service.Spec.ClusterIP != "" && refused < test.refusals {
 						refused++
 						return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "dns", nil)
@@ -54,6 +54,61 @@ func TestRestoreService(t *testing.T) {
 					t.Errorf("the Service has the address %q after %d refusals, want %q; %v", got, refused, test.want, err)
 				}
 			})
+		})
+	}
+}
+
+func appliedService(t *testing.T, configuration any) (service corev1.Service) {
+	t.Helper()
+	text, err := json.Marshal(configuration)
+	if err := errors.Join(err, json.Unmarshal(text, &service)); err != nil {
+		t.Fatal(err)
+	}
+	return service
+}
+
+// An instance whose Service is exposed has another one for its sidecars; external IPs that somebody has added by hand expose it, too.
+func TestApplyServices(t *testing.T) {
+	inside := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+		Name: "dns", Namespace: "team", UID: "s", Labels: map[string]string{named.LabelManagedBy: named.Manager},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "Bind9Instance", Name: "dns", UID: "i", Controller: new(true)}},
+	}}
+	opened := inside.DeepCopy()
+	opened.Spec.ExternalIPs = []string{"203.0.113.11"}
+	for name, test := range map[string]struct {
+		spec *corev1.ServiceSpec
+		live *corev1.Service
+		want []string
+	}{
+		"inside":          {nil, inside, []string{"dns 53 53 80"}},
+		"exposed":         {&corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}, inside, []string{"dns-bindcar 80", "dns 53 53"}},
+		"exposed by hand": {nil, opened, []string{"dns-bindcar 80", "dns 53 53"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			record := func(o any) {
+				service := appliedService(t, o)
+				text := service.Name
+				for _, p := range service.Spec.Ports {
+					text += fmt.Sprint(" ", p.Port)
+				}
+				got = append(got, text)
+			}
+			c := fake.NewClientBuilder().WithObjects(test.live).WithInterceptorFuncs(interceptor.Funcs{
+				Apply: func(_ context.Context, _ client.WithWatch, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+					record(o)
+					return nil
+				},
+				Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+					record(o)
+					return nil
+				}}).Build()
+			w := &workloads{client: c, Options: Options{Children: apply.NewChildren(c)}}
+			instance := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Name: "dns", Namespace: "team", UID: "i"}}
+			instance.Spec = v1beta1.Bind9InstanceSpec{Role: v1beta1.RolePrimary, BindcarConfig: &v1beta1.BindcarConfig{ServiceSpec: test.spec}}
+			if err := w.applyService(t.Context(), &named.Workload{Instance: instance}, &workloadResult{}); err != nil || !slices.Equal(got, test.want) {
+				t.Errorf("applied %q, want %q; %v", got, test.want, err)
+			}
 		})
 	}
 }

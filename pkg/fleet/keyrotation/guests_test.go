@@ -23,7 +23,7 @@ import (
 func guest(namespace, name, cluster string, age int) []client.Object {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + "/" + name), CreationTimestamp: metav1.NewTime(time.Unix(int64(1e9+age), 0))}
 	p := &v1beta1.DNSProvider{ObjectMeta: meta}
-	p.Spec.Secondaries = &v1beta1.SecondariesProvider{TransferKey: v1beta1.ProviderKey{SecretRef: v1beta1.ProviderSecret{Name: name}}}
+	p.Spec.Secondaries = &v1beta1.SecondariesProvider{TransferKey: &v1beta1.ProviderKey{SecretRef: v1beta1.ProviderSecret{Name: name}}}
 	z := &v1beta1.DNSZone{ObjectMeta: meta}
 	z.Spec.ZoneName, z.Spec.ClusterRef, z.Spec.ProviderRefs = name+".example", cluster, []v1beta1.ProviderReference{{Name: name}}
 	return []client.Object{p, z, &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{

@@ -38,6 +38,10 @@ func (w Workload) initContainer() *corev1ac.ContainerApplyConfiguration {
 }
 
 func (w Workload) namedContainer() (*corev1ac.ContainerApplyConfiguration, error) {
+	resources, err := w.resources()
+	if err != nil {
+		return nil, fmt.Errorf("resources: %w", err)
+	}
 	container := corev1ac.Container().
 		WithName(containerNamed).
 		WithImage(w.bind9Image()).
@@ -49,7 +53,7 @@ func (w Workload) namedContainer() (*corev1ac.ContainerApplyConfiguration, error
 			corev1ac.ContainerPort().WithName(portDNS).WithContainerPort(serving.Port).WithProtocol(corev1.ProtocolUDP),
 			corev1ac.ContainerPort().WithName(portDNSTCP).WithContainerPort(serving.Port).WithProtocol(corev1.ProtocolTCP)).
 		WithSecurityContext(restrictedContext()).
-		WithResources(resourceRequests("50m", "64Mi", "")).
+		WithResources(resources).
 		WithStartupProbe(tcpProbe(1, 120)).
 		WithReadinessProbe(tcpProbe(1, 2)).
 		WithLivenessProbe(tcpProbe(10, 3)).

@@ -39,7 +39,7 @@ func as[T any](t *testing.T, configuration any, err error) T {
 
 func service(t *testing.T, w named.Workload) corev1.Service {
 	t.Helper()
-	configuration, err := w.Service()
+	configuration, _, err := w.Services(corev1.ServiceSpec{})
 	return as[corev1.Service](t, configuration, err)
 }
 
@@ -136,7 +136,7 @@ func TestService(t *testing.T) {
 	if plain.Spec.Type != corev1.ServiceTypeClusterIP || len(plain.Spec.Ports) != 3 || plain.Labels["bindy.firestoned.io/cluster"] != "prod" {
 		t.Errorf("service %+v", plain)
 	}
-	w.Cluster.Primary = &v1beta1.RoleConfig{Service: &v1beta1.ServiceConfig{
+	w.Cluster.Primary = &v1beta1.RoleConfig{ServerConfig: v1beta1.ServerConfig{Service: &v1beta1.ServiceConfig{
 		Annotations: map[string]string{"lb.example/pool": "dns"},
 		Spec: &corev1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: ptr.To("example.com/lb"), LoadBalancerSourceRanges: []string{"192.0.2.0/24"},
@@ -146,18 +146,65 @@ func TestService(t *testing.T) {
 			Selector:              map[string]string{"app": "other"},
 			Ports:                 []corev1.ServicePort{{Port: 53, Protocol: corev1.ProtocolUDP, NodePort: 30053}, {Name: "other", Port: 99}},
 		},
-	}}
+	}}}
 	w.Instance.Spec.BindcarConfig = &v1beta1.BindcarConfig{ServiceSpec: &corev1.ServiceSpec{ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyCluster}}
 	got := service(t, w)
 	want := w.Cluster.Primary.Service.Spec.DeepCopy()
 	want.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
-	want.Selector, want.Ports = plain.Spec.Selector, slices.Clone(plain.Spec.Ports)
+	want.Selector, want.Ports = plain.Spec.Selector, slices.Clone(plain.Spec.Ports[:2])
 	want.Ports[0].NodePort = 30053
 	if diff := cmp.Diff(*want, got.Spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
 	if !maps.Equal(got.Annotations, w.Cluster.Primary.Service.Annotations) {
 		t.Errorf("annotations %v", got.Annotations)
+	}
+}
+
+// A Service that is open to the outside has port 53 alone, whoever has opened it. The sidecar's port is on one that is not.
+func TestExposedServiceHasPort53Alone(t *testing.T) {
+	for name, c := range map[string]struct {
+		role, sidecar *corev1.ServiceSpec
+		live          corev1.ServiceSpec
+		exposed       bool
+	}{
+		"nothing":                         {},
+		"inside":                          {role: &corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP}},
+		"load balancer":                   {role: &corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}, exposed: true},
+		"node port":                       {role: &corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}, exposed: true},
+		"external IPs":                    {role: &corev1.ServiceSpec{ExternalIPs: []string{"203.0.113.11"}}, exposed: true},
+		"by the sidecar's serviceSpec":    {sidecar: &corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}, exposed: true},
+		"inside by the sidecar's":         {role: &corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}, sidecar: &corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP}},
+		"external IPs of somebody else's": {live: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ExternalIPs: []string{"203.0.113.11"}}, exposed: true},
+		"the ports that are asked for": {exposed: true, role: &corev1.ServiceSpec{
+			Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Name: "bindcar", Port: 80, Protocol: corev1.ProtocolTCP, NodePort: 30080}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := workload(t)
+			w.Cluster.Primary = &v1beta1.RoleConfig{}
+			w.Cluster.Primary.Service = &v1beta1.ServiceConfig{Annotations: map[string]string{"lb.example/pool": "dns"}, Spec: c.role}
+			w.Instance.Spec.BindcarConfig = &v1beta1.BindcarConfig{ServiceSpec: c.sidecar}
+			own, beside, err := w.Services(c.live)
+			got := as[corev1.Service](t, own, err)
+			var ports []int32
+			for _, p := range got.Spec.Ports {
+				ports = append(ports, p.Port)
+			}
+			if want := map[bool][]int32{false: {53, 53, 80}, true: {53, 53}}[c.exposed]; !slices.Equal(ports, want) {
+				t.Errorf("ports %v, want %v", ports, want)
+			}
+			if (beside != nil) != c.exposed {
+				t.Fatalf("another Service: %t", beside != nil)
+			}
+			if beside == nil {
+				return
+			}
+			inside := as[corev1.Service](t, beside, nil)
+			if inside.Name != w.Instance.Name+"-bindcar" || named.Exposed(inside.Spec) || len(inside.Spec.Ports) != 1 || inside.Spec.Ports[0].Port != 80 ||
+				inside.Annotations != nil || !maps.Equal(inside.Spec.Selector, got.Spec.Selector) {
+				t.Errorf("the sidecar's Service: %+v", inside)
+			}
+		})
 	}
 }
 

@@ -117,14 +117,20 @@ func ParseServer(entry string) (netip.AddrPort, error) {
 	return netip.AddrPort{}, fmt.Errorf("%q is not an address with an optional port", entry)
 }
 
-// ParseNotified reads a server of an also-notify list as ParseServer does, perhaps followed by "key NAME": the key that NOTIFY to
-// this server is signed with.
-func ParseNotified(entry string) (server netip.AddrPort, key string, err error) {
+// Unsigned ends an entry of an also-notify list whose server gets NOTIFY without a signature.
+const Unsigned = " unsigned"
+
+// ParseNotified reads a server of an also-notify list as ParseServer does, perhaps followed by "key NAME", the key that NOTIFY to this
+// server is signed with, or by Unsigned. Otherwise it is signed with the key that is given.
+func ParseNotified(entry, otherwise string) (server netip.AddrPort, key string, err error) {
 	address, key, signed := strings.Cut(entry, " key ")
 	if signed && !isKeyName(key) {
 		return server, "", fmt.Errorf("%q is not the name of a key", key)
 	}
-	server, err = ParseServer(address)
+	address, unsigned := strings.CutSuffix(address, Unsigned)
+	if server, err = ParseServer(address); !signed && !unsigned {
+		key = otherwise
+	}
 	return server, key, err
 }
 

@@ -28,7 +28,15 @@ var settings = map[string]setting{
 	"forwarders":    {options("forwarders"), [2]string{`["192.0.2.5"]`, `["192.0.2.6"]`}, [2]string{"forwarders { 192.0.2.5; };", "forwarders { 192.0.2.6; };"}},
 	"listenOn":      {options("listenOn"), [2]string{`["192.0.2.7"]`, `["192.0.2.8"]`}, [2]string{"5353 { 192.0.2.7;  };", "5353 { 192.0.2.8;  };"}},
 	"listenOnV6":    {options("listenOnV6"), [2]string{`["2001:db8::1"]`, `["2001:db8::2"]`}, [2]string{"2001:db8::1", "2001:db8::2"}},
-	"rateLimit":     {options("rateLimit.responsesPerSecond"), [2]string{`11`, `22`}, [2]string{"per-second 11;", "per-second 22;"}},
+
+	"rateLimit.responsesPerSecond": {options("rateLimit.responsesPerSecond"), [2]string{`11`, `22`}, [2]string{"responses-per-second 11;", "responses-per-second 22;"}},
+	"rateLimit.nxdomainsPerSecond": {options("rateLimit.nxdomainsPerSecond"), [2]string{`12`, `23`}, [2]string{"nxdomains-per-second 12;", "nxdomains-per-second 23;"}},
+	"rateLimit.errorsPerSecond":    {options("rateLimit.errorsPerSecond"), [2]string{`13`, `24`}, [2]string{"errors-per-second 13;", "errors-per-second 24;"}},
+	"rateLimit.window":             {options("rateLimit.window"), [2]string{`14`, `25`}, [2]string{"window 14;", "window 25;"}},
+	"rateLimit.slip":               {options("rateLimit.slip"), [2]string{`2`, `3`}, [2]string{"slip 2;", "slip 3;"}},
+	"rateLimit.exemptClients":      {options("rateLimit.exemptClients"), [2]string{`["192.0.2.9"]`, `[]`}, [2]string{`"lockstep-transfer"; 192.0.2.9; }; };`, `"lockstep-transfer"; }; };`}},
+	"rateLimit.ipv4PrefixLength":   {options("rateLimit.ipv4PrefixLength"), [2]string{`25`, `26`}, [2]string{"ipv4-prefix-length 25;", "ipv4-prefix-length 26;"}},
+	"rateLimit.ipv6PrefixLength":   {options("rateLimit.ipv6PrefixLength"), [2]string{`57`, `58`}, [2]string{"ipv6-prefix-length 57;", "ipv6-prefix-length 58;"}},
 
 	"dnssec.validation": {options("dnssec.validation"), [2]string{`true`, `false`}, [2]string{"dnssec-validation auto;", "dnssec-validation no;"}},
 	"dnssec.signing": {options("dnssec.signing"), [2]string{`{"enabled": true, "policy": "low", "nsec3": true}`, `{"enabled": true, "policy": "high", "nsec3": true}`},
@@ -43,16 +51,34 @@ var settings = map[string]setting{
 	"bindcarConfig.envVars":         {sidecar("envVars"), [2]string{`[{"name": "A", "value": "low-env"}]`, `[{"name": "A", "value": "high-env"}]`}, [2]string{"low-env", "high-env"}},
 	"bindcarConfig.volumes":         {sidecar("volumes"), [2]string{`[{"name": "v", "emptyDir": {"sizeLimit": "11Mi"}}]`, `[{"name": "v", "emptyDir": {"sizeLimit": "22Mi"}}]`}, [2]string{`"11Mi"`, `"22Mi"`}},
 	"bindcarConfig.volumeMounts":    {sidecar("volumeMounts"), [2]string{`[{"name": "cache", "mountPath": "/low"}]`, `[{"name": "cache", "mountPath": "/high"}]`}, [2]string{`"/low"`, `"/high"`}},
-	"service.spec":                  {append([]string{"cluster.primary.service.spec.loadBalancerClass"}, sidecar("serviceSpec.loadBalancerClass")...), [2]string{`"class.example/low"`, `"class.example/high"`}, [2]string{"class.example/low", "class.example/high"}},
+	"service.spec":                  {slices.Concat([]string{"cluster.service.spec.loadBalancerClass", "cluster.primary.service.spec.loadBalancerClass"}, sidecar("serviceSpec.loadBalancerClass"), []string{"instance.service.spec.loadBalancerClass"}), [2]string{`"class.example/low"`, `"class.example/high"`}, [2]string{"class.example/low", "class.example/high"}},
+
+	"service.spec.type":           {servers("service.spec.type"), [2]string{`"LoadBalancer"`, `"NodePort"`}, [2]string{`"type":"LoadBalancer"`, `"type":"NodePort"`}},
+	"service.labels":              {servers("service.labels.tier"), [2]string{`"low-tier"`, `"high-tier"`}, [2]string{`"tier":"low-tier"`, `"tier":"high-tier"`}},
+	"service.annotations":         {servers("service.annotations.pool"), [2]string{`"low-pool"`, `"high-pool"`}, [2]string{`"pool":"low-pool"`, `"pool":"high-pool"`}},
+	"podLabels":                   {servers("podLabels.mesh"), [2]string{`"low-mesh"`, `"high-mesh"`}, [2]string{`"mesh":"low-mesh"`, `"mesh":"high-mesh"`}},
+	"podAnnotations":              {servers("podAnnotations.scrape"), [2]string{`"low-scrape"`, `"high-scrape"`}, [2]string{`"scrape":"low-scrape"`, `"scrape":"high-scrape"`}},
+	"resources":                   {servers("resources"), [2]string{`{"limits": {"memory": "333Mi"}}`, `{"limits": {"memory": "444Mi"}}`}, [2]string{"333Mi", "444Mi"}},
+	"placement.spread":            {servers("placement.spread"), [2]string{`[{"topologyKey": "low-key"}]`, `[{"topologyKey": "high-key"}]`}, [2]string{"low-key", "high-key"}},
+	"placement.nodeSelector":      {servers("placement.nodeSelector"), [2]string{`{"low-node": "yes"}`, `{"high-node": "yes"}`}, [2]string{"low-node", "high-node"}},
+	"placement.tolerations":       {servers("placement.tolerations"), [2]string{`[{"key": "low-taint"}]`, `[{"key": "high-taint"}]`}, [2]string{"low-taint", "high-taint"}},
+	"placement.priorityClassName": {servers("placement.priorityClassName"), [2]string{`"low-priority"`, `"high-priority"`}, [2]string{"low-priority", "high-priority"}},
+	"placement.affinity": {servers("placement.affinity"),
+		[2]string{`{"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "low-apart"}]}}`, `{"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "high-apart"}]}}`},
+		[2]string{"low-apart", "high-apart"}},
 
 	"version":       {[]string{"cluster.version", "instance.version"}, [2]string{`"9.20"`, `"9.22"`}, [2]string{"lockstep-bind9:9.20", "lockstep-bind9:9.22"}},
 	"image":         {[]string{"cluster.image", "instance.image"}, [2]string{`{"imagePullSecrets": ["low-pull"]}`, `{"imagePullSecrets": ["high-pull"]}`}, [2]string{"low-pull", "high-pull"}},
 	"configMapRefs": {[]string{"cluster.configMapRefs", "instance.configMapRefs"}, [2]string{`{"namedConf": "low-map"}`, `{"namedConf": "high-map"}`}, [2]string{"low-map", "high-map"}},
 	"volumes":       {[]string{"cluster.volumes", "instance.volumes"}, [2]string{`[{"name": "w", "emptyDir": {"sizeLimit": "33Mi"}}]`, `[{"name": "w", "emptyDir": {"sizeLimit": "44Mi"}}]`}, [2]string{`"33Mi"`, `"44Mi"`}},
 	"volumeMounts":  {[]string{"cluster.volumeMounts", "instance.volumeMounts"}, [2]string{`[{"name": "run", "mountPath": "/below"}]`, `[{"name": "run", "mountPath": "/above"}]`}, [2]string{`"/below"`, `"/above"`}},
-	"placement":     {[]string{"cluster.primary.placement", "instance.placement"}, [2]string{`{"spread": [{"topologyKey": "low-key"}]}`, `{"spread": [{"topologyKey": "high-key"}]}`}, [2]string{"low-key", "high-key"}},
 	"rndcKey":       {[]string{"cluster.primary.rndcKey", "instance.rndcKey"}, [2]string{`{"algorithm": "hmac-sha384"}`, `{"algorithm": "hmac-sha512"}`}, [2]string{"hmac-sha384", "hmac-sha512"}},
 	"rndcSecretRef": {[]string{"cluster.global.rndcSecretRef", "cluster.primary.rndcSecretRef"}, [2]string{`{"name": "low-key-ref"}`, `{"name": "high-key-ref"}`}, [2]string{`"low-key-ref"`, `"high-key-ref"`}},
+}
+
+// servers are the places of how servers run.
+func servers(field string) []string {
+	return []string{"cluster." + field, "cluster.primary." + field, "instance." + field}
 }
 
 // options are the places of an option of named, sidecar those of a setting of the sidecar.
@@ -165,8 +191,9 @@ func TestMergedSettingsAreAccepted(t *testing.T) {
 func TestEverySettingHasARule(t *testing.T) {
 	fields := func(of any) (names []string) {
 		for f := range reflect.TypeOf(of).Fields() {
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			names = append(names, name)
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+				names = append(names, name)
+			}
 		}
 		return names
 	}
@@ -178,8 +205,16 @@ func TestEverySettingHasARule(t *testing.T) {
 		}
 		return false
 	}
-	cluster := slices.Concat(fields(v1beta1.Bind9ClusterSpec{}), fields(v1beta1.RoleConfig{}))
-	for _, name := range slices.Concat(fields(v1beta1.Bind9Config{}), fields(v1beta1.Bind9InstanceSpec{})) {
+	for of, parts := range map[string]any{"placement.": v1beta1.PlacementConfig{}, "service.": v1beta1.ServiceConfig{}, "rateLimit.": v1beta1.RateLimitConfig{}} {
+		for _, name := range fields(parts) {
+			if name != "hostNetwork" && !hasRule(of+name) { // That one is refused wherever it is.
+				t.Errorf("%s%s is in two places, without a rule", of, name)
+			}
+		}
+	}
+	servers := fields(v1beta1.ServerConfig{})
+	cluster := slices.Concat(fields(v1beta1.Bind9ClusterSpec{}), fields(v1beta1.RoleConfig{}), servers)
+	for _, name := range slices.Concat(fields(v1beta1.Bind9Config{}), fields(v1beta1.Bind9InstanceSpec{}), servers) {
 		isOption := slices.Contains(fields(v1beta1.Bind9Config{}), name)
 		switch {
 		case !isOption && !slices.Contains(cluster, name), name == "replicas", name == "rndcKeys":

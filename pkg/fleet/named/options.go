@@ -28,21 +28,39 @@ const commonOptions = `	empty-zones-enable no;
 	server-id none;
 `
 
-// defaultRateLimit is how often a network may get the same answer in a second.
-const defaultRateLimit = 200
+// Defaults of the rate limit. named truncates all that a network asks while it asks more often than this, so the limit is above what all
+// honest clients behind one address ask. A short window ends that with the flood; every truncated answer is one that can be had by TCP.
+const (
+	defaultRateLimit = 1000
+	defaultWindow    = 1
+	defaultSlip      = 1
+)
 
 // rateLimit answers what a network asks too often with truncated messages, so that a forged source address gets no more than it
 // sends, and an honest resolver its answer over TCP. Holders of keys and the pod itself are exempt.
-func (c Config) rateLimit() string {
-	limit := ptr.Deref(ptr.Deref(c.Options.RateLimit, v1beta1.RateLimitConfig{}).ResponsesPerSecond, defaultRateLimit)
-	if limit == 0 {
-		return ""
+func (c Config) rateLimit() (string, error) {
+	limits := ptr.Deref(c.Options.RateLimit, v1beta1.RateLimitConfig{})
+	all := ptr.Deref(limits.ResponsesPerSecond, defaultRateLimit)
+	nxdomains, failures := ptr.Deref(limits.NXDomainsPerSecond, all), ptr.Deref(limits.ErrorsPerSecond, all)
+	if all == 0 && nxdomains == 0 && failures == 0 {
+		return "", nil
 	}
-	exempt := "localhost; "
+	var b strings.Builder
+	fmt.Fprintf(&b, "\trate-limit { responses-per-second %d; nxdomains-per-second %d; errors-per-second %d; window %d; slip %d; ",
+		all, nxdomains, failures, ptr.Deref(limits.Window, defaultWindow), ptr.Deref(limits.Slip, defaultSlip))
+	if limits.IPv4PrefixLength != nil {
+		fmt.Fprintf(&b, "ipv4-prefix-length %d; ", *limits.IPv4PrefixLength)
+	}
+	if limits.IPv6PrefixLength != nil {
+		fmt.Fprintf(&b, "ipv6-prefix-length %d; ", *limits.IPv6PrefixLength)
+	}
+	b.WriteString("exempt-clients { localhost; ")
 	for _, role := range c.keyRoles() {
-		exempt += fmt.Sprintf("%q; ", KeyACL(role))
+		fmt.Fprintf(&b, "%q; ", KeyACL(role))
 	}
-	return fmt.Sprintf("\trate-limit { responses-per-second %d; slip 1; exempt-clients { %s}; };\n", limit, exempt)
+	exempt, err := c.matchList("rateLimit.exemptClients", limits.ExemptClients)
+	b.WriteString(exempt + "}; };\n")
+	return b.String(), err
 }
 
 // A changed zone is announced at once: BIND's own pace is one NOTIFY after 5 s, 20 a second. The sidecar hears of every
@@ -75,7 +93,8 @@ func (c Config) renderOptions() (string, error) {
 	fmt.Fprintf(&b, "\tpid-file %q;\n", c.Layout.RunDir+"/named.pid")
 	listenErr := c.writeListen(&b)
 	b.WriteString(commonOptions)
-	b.WriteString(c.rateLimit())
+	limit, limitErr := c.rateLimit()
+	b.WriteString(limit)
 	b.WriteString(c.renderNotify())
 	if c.Role.Normalize() == v1beta1.RolePrimary {
 		b.WriteString(primaryOptions)
@@ -88,7 +107,7 @@ func (c Config) renderOptions() (string, error) {
 	b.WriteString("};\n")
 	policy, policyErr := c.renderSigningPolicy()
 	b.WriteString(policy)
-	return b.String(), errors.Join(listenErr, accessErr, recursionErr, policyErr)
+	return b.String(), errors.Join(listenErr, limitErr, accessErr, recursionErr, policyErr)
 }
 
 func (c Config) writeListen(b *strings.Builder) error {
@@ -171,7 +190,7 @@ func MergeOptions(base, over *v1beta1.Bind9Config) v1beta1.Bind9Config {
 	merged.DNSSEC = mergeDNSSEC(merged.DNSSEC, over.DNSSEC)
 	merged.BindcarConfig = overlay(merged.BindcarConfig, over.BindcarConfig)
 	merged.RNDCSecretRef = firstNonNil(over.RNDCSecretRef, merged.RNDCSecretRef)
-	merged.RateLimit = firstNonNil(over.RateLimit, merged.RateLimit)
+	merged.RateLimit = mergeRateLimit(merged.RateLimit, over.RateLimit)
 	return merged
 }
 
@@ -180,6 +199,15 @@ func mergeDNSSEC(base, over *v1beta1.DNSSECConfig) *v1beta1.DNSSECConfig {
 	merged := overlay(base, over)
 	if base != nil && over != nil && over.Enabled != nil {
 		merged.Signing = over.Signing
+	}
+	return merged
+}
+
+// mergeRateLimit merges field by field; an empty list that is set counts.
+func mergeRateLimit(base, over *v1beta1.RateLimitConfig) *v1beta1.RateLimitConfig {
+	merged := overlay(base, over)
+	if base != nil && over != nil {
+		merged.ExemptClients = firstList(over.ExemptClients, base.ExemptClients)
 	}
 	return merged
 }

@@ -62,7 +62,8 @@ func TestPlacement(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := workload(t)
-			w.Cluster.Primary, w.Cluster.Secondary = &v1beta1.RoleConfig{Placement: c.role}, &v1beta1.RoleConfig{Placement: c.other}
+			w.Cluster.Primary, w.Cluster.Secondary = &v1beta1.RoleConfig{}, &v1beta1.RoleConfig{}
+			w.Cluster.Primary.Placement, w.Cluster.Secondary.Placement = c.role, c.other
 			w.Instance.Spec.Placement = c.instance
 			if c.alone {
 				w.Instance.Spec.ClusterRef = ""
@@ -74,7 +75,7 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// TestRateLimit: 200 answers a second unless an instance or its cluster says otherwise; 0 is no limit.
+// TestRateLimit: 1,000 answers a second unless an instance or its cluster says otherwise; 0 is no limit.
 func TestRateLimit(t *testing.T) {
 	limit := func(n int32) *v1beta1.Bind9Config {
 		return &v1beta1.Bind9Config{RateLimit: &v1beta1.RateLimitConfig{ResponsesPerSecond: &n}}
@@ -83,8 +84,8 @@ func TestRateLimit(t *testing.T) {
 		cluster, instance *v1beta1.Bind9Config
 		want              string
 	}{
-		"default":              {want: "responses-per-second 200;"},
-		"an empty object":      {cluster: &v1beta1.Bind9Config{RateLimit: &v1beta1.RateLimitConfig{}}, want: "responses-per-second 200;"},
+		"default":              {want: "responses-per-second 1000; nxdomains-per-second 1000; errors-per-second 1000; window 1; slip 1;"},
+		"an empty object":      {cluster: &v1beta1.Bind9Config{RateLimit: &v1beta1.RateLimitConfig{}}, want: "responses-per-second 1000; nxdomains-per-second 1000; errors-per-second 1000; window 1; slip 1;"},
 		"of the cluster":       {cluster: limit(15), want: "responses-per-second 15;"},
 		"of the instance":      {cluster: limit(15), instance: limit(1000), want: "responses-per-second 1000;"},
 		"none":                 {cluster: limit(0)},

@@ -47,11 +47,11 @@ func (w Workload) StatefulSet() (*appsv1ac.StatefulSetApplyConfiguration, error)
 		WithMinReadySeconds(minReadySeconds).
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(w.setLabels())).
 		WithTemplate(corev1ac.PodTemplateSpec().
-			WithLabels(w.Labels()).
-			WithAnnotations(map[string]string{
+			WithLabels(w.labelsOfPods()).
+			WithAnnotations(w.annotationsOfPods(map[string]string{
 				ChecksumAnnotation:                        configChecksum(files),
 				"kubectl.kubernetes.io/default-container": containerNamed,
-			}).
+			})).
 			WithSpec(pod))
 	claim, err := w.volumeClaim()
 	if err != nil {
@@ -83,7 +83,7 @@ func (w Workload) podSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 	if err := checkDistinctMounts(volumes, w.hasVolumeClaim(), server, sidecar); err != nil {
 		return nil, err
 	}
-	return corev1ac.PodSpec().
+	pod := corev1ac.PodSpec().
 		WithServiceAccountName(ServiceAccountName(w.Instance.Name)).
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false).
@@ -94,10 +94,10 @@ func (w Workload) podSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 		WithReadinessGates(corev1ac.PodReadinessGate().WithConditionType(v1beta1.ZonesLoadedGate)).
-		WithTopologySpreadConstraints(w.spreadConstraints()...).
 		WithInitContainers(w.initContainer()).
 		WithContainers(server, sidecar).
-		WithVolumes(volumes...), nil
+		WithVolumes(volumes...)
+	return pod, w.place(pod)
 }
 
 // hasVolumeClaim reports whether each pod has a claim of its own for what named keeps.

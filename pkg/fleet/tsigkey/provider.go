@@ -9,7 +9,7 @@ import (
 // ProviderSecrets name the Secrets with the keys of a provider: that for updates, and that for questions and transfers, which may
 // be the same. They are zero where the provider has none. Whatever is sent to its servers is signed with one of them.
 func ProviderSecrets(p *v1beta1.DNSProvider) (update, transfer types.NamespacedName) {
-	if p.Spec.Secondaries != nil {
+	if p.Spec.Secondaries != nil && p.Spec.Secondaries.TransferKey != nil {
 		transfer = types.NamespacedName{Namespace: p.Namespace, Name: p.Spec.Secondaries.TransferKey.SecretRef.Name}
 	}
 	if p.Spec.RFC2136 == nil {

@@ -24,7 +24,7 @@ func TestLeftOut(t *testing.T) {
 	add := func(namespace, name, cluster string, age int) {
 		meta := metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + "/" + name), CreationTimestamp: metav1.NewTime(time.Unix(int64(1e9+age), 0))}
 		p, z := &v1beta1.DNSProvider{ObjectMeta: meta}, &v1beta1.DNSZone{ObjectMeta: meta}
-		p.Spec.Secondaries = &v1beta1.SecondariesProvider{}
+		p.Spec.Secondaries = &v1beta1.SecondariesProvider{TransferKey: &v1beta1.ProviderKey{}}
 		z.Spec.ZoneName, z.Spec.ClusterRef, z.Spec.ProviderRefs = name+".example", cluster, []v1beta1.ProviderReference{{Name: name}}
 		objects = append(objects, p, z)
 	}

@@ -20,6 +20,8 @@ type look struct {
 	update, transfer *wire.Key
 	// zone is a canonical name; the root when the provider has no zone: any signed answer shows that a key is known.
 	zone string
+	// byAddress is true of secondaries without a key: they are asked for a serial, and nothing is read from them.
+	byAddress bool
 }
 
 // ask finds out how a server is. Without keys it is only asked for its version.
@@ -44,9 +46,15 @@ func (l look) ask(ctx context.Context, s observe.Server, keys bool) status.Provi
 		_, ok = l.tryKey(ctx, s, &f, l.update)
 	}
 	if f.Authenticated = ok; !ok || soa == nil {
+		if ok && l.byAddress && l.zone != "." {
+			f.Problem = "it does not serve " + l.zone + " as a secondary: make it one there"
+		}
 		return f
 	}
-	if f.HasZone = true; s.Role == observe.Primary {
+	if f.HasZone = true; l.byAddress {
+		return f
+	}
+	if s.Role == observe.Primary {
 		l.tryUpdate(ctx, s, &f, *soa)
 	}
 	if s.ReadBy == v1beta1.ReadByQuery {
@@ -87,7 +95,7 @@ func (l look) tryKey(ctx context.Context, s observe.Server, f *status.ProviderSe
 	case l.zone == "." && errors.As(err, &e) && e.Rcode == dns.RcodeRefused && e.TSIGError == 0 && errors.Is(err, wire.ErrUnsigned):
 		f.Reachable, f.Unproven, f.Problem = true, true, e.Detail() // Knot signs no answer about a zone that it does not have.
 		return nil, false
-	case errors.As(err, &e) && (e.TSIGError != 0 || errors.Is(err, wire.ErrUnsigned) || errors.Is(err, wire.ErrSignature) || errors.Is(err, wire.ErrClock)):
+	case !l.byAddress && errors.As(err, &e) && (e.TSIGError != 0 || errors.Is(err, wire.ErrUnsigned) || errors.Is(err, wire.ErrSignature) || errors.Is(err, wire.ErrClock)):
 		f.Reachable, f.Problem = true, "key "+key.Name+": "+e.Detail()+keyRemedy(e)
 		return nil, false
 	default:

@@ -83,6 +83,38 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// Secondaries by address are asked for a serial, without a key, and for nothing else: who named another's server would get to read what it
+// lets our addresses read.
+func TestLookByAddress(t *testing.T) {
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: "example.test."}}})
+	gone := named.Start(t, named.Options{})
+	gone.Stop()
+	for name, c := range map[string]struct {
+		zone    string
+		server  netip.AddrPort
+		reason  string
+		problem string
+	}{
+		"has the zone":    {"example.test.", s.Addr, status.AllReady, ""},
+		"no zone yet":     {".", s.Addr, status.AllReady, ""},
+		"not its zone":    {"example.net.", s.Addr, status.AllReady, "it does not serve example.net. as a secondary: make it one there"},
+		"nobody is there": {"example.test.", gone.Addr, status.Unreachable, "do not answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := look{zone: c.zone, byAddress: true}
+			server := observe.Server{Provider: "old", Pod: "old/" + c.server.String(), Role: observe.Secondary, Addr: c.server}
+			facts := status.ProviderFacts{Servers: []status.ProviderServerFacts{l.ask(t.Context(), server, true)}}
+			got := status.Provider(v1beta1.DNSProviderStatus{}, facts, metav1.Now().Time)
+			if ready := got.Conditions[0]; ready.Reason != c.reason || !strings.Contains(ready.Message+got.Servers[0].Message, c.problem) {
+				t.Errorf("%+v, %+v", got.Conditions, got.Servers)
+			}
+		})
+	}
+	if log := s.Log(); strings.Contains(log, "transfer of") || strings.Contains(log, "zone transfer") {
+		t.Errorf("a transfer was tried:\n%s", log)
+	}
+}
+
 // An address stays while the host name has it; addresses that nobody may name are refused.
 func TestAddressOf(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -171,7 +171,7 @@ func (r *reconciler) look(ctx context.Context, provider *v1beta1.DNSProvider, zo
 			facts.KeyProblem = keyProblem(key.secret, err)
 		}
 	}
-	if provider.Spec.Secondaries != nil && facts.KeyProblem == "" {
+	if l.byAddress = serving.IsByAddress(provider); provider.Spec.Secondaries != nil && !l.byAddress && facts.KeyProblem == "" {
 		if _, err := named.NewGuestKey(provider.Namespace, provider.Name, l.transfer); err != nil {
 			facts.KeyProblem = keyProblem(transfer, err)
 		}
@@ -186,7 +186,7 @@ func (r *reconciler) look(ctx context.Context, provider *v1beta1.DNSProvider, zo
 
 // askAll asks all servers of a provider.
 func askAll(provider *v1beta1.DNSProvider, ask func(observe.Server) status.ProviderServerFacts) []status.ProviderServerFacts {
-	servers := serving.AddProviders(nil, []*v1beta1.DNSProvider{provider})
+	servers := serving.ServersOf(provider)
 	found := make([]status.ProviderServerFacts, len(servers))
 	var wg sync.WaitGroup
 	for i, s := range servers {

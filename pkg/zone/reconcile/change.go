@@ -10,6 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
@@ -68,10 +71,22 @@ func (p zonePass) planChange(q primary, t target) change {
 	if err := q.host.Missing(q.seen); err != nil || q.written != (rrset.SOA{}) {
 		return change{err: err} // Nobody can create it there, or it is loading what it has got.
 	}
+	if waiting := p.state.content.Desired().NameServers.Waiting; waiting != "" && !hasNameServers(t.reference) {
+		return change{err: errors.New(waiting)}
+	}
 	if p.signing.CanRestore(t.reference) {
 		return change{do: restore, zone: host.Copy{SOA: t.reference.SOA, Content: dnssec.SignedContent(t.reference)}}
 	}
 	return change{do: create, zone: host.Copy{SOA: t.soa, Content: p.state.content.Complete(t.reference)}}
+}
+
+// hasNameServers reports whether a copy of the zone has name servers, which a zone that is made of it then has.
+func hasNameServers(zone *observe.Mirror) bool {
+	if zone == nil {
+		return false
+	}
+	_, ok := zone.Get(rrset.Key{Name: zone.Zone, Type: dns.TypeNS})
+	return ok
 }
 
 // apply makes a change on a primary, and reads back what it serves then.

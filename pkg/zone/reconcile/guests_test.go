@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
@@ -24,7 +25,7 @@ import (
 // followedBy returns a provider whose secondaries transfer zones of the namespace.
 func followedBy(namespace, name string, addresses ...string) *v1beta1.DNSProvider {
 	p := &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}}
-	p.Spec.Secondaries = &v1beta1.SecondariesProvider{TransferKey: v1beta1.ProviderKey{SecretRef: v1beta1.ProviderSecret{Name: name + "-transfer"}}}
+	p.Spec.Secondaries = &v1beta1.SecondariesProvider{TransferKey: &v1beta1.ProviderKey{SecretRef: v1beta1.ProviderSecret{Name: name + "-transfer"}}}
 	for _, a := range addresses {
 		p.Spec.Secondaries.Servers = append(p.Spec.Secondaries.Servers, v1beta1.ProviderServer{Address: a, Port: 53})
 	}
@@ -64,6 +65,22 @@ func TestGuestFollows(t *testing.T) {
 				t.Errorf("without a primary: %+v", result.event.Problem)
 			}
 		})
+	}
+}
+
+// Secondaries by address are servers of no zone: they are neither asked nor waited for, and need no place among the keys of primaries.
+func TestSecondariesByAddress(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	p := followedBy("dns", "old", "192.0.2.77")
+	p.Spec.Secondaries.TransferKey = nil
+	r.scope.providers = []*v1beta1.DNSProvider{p}
+	before := len(r.scope.servers)
+	if r.scope.servers = serving.AddProviders(r.scope.servers, r.scope.providers); len(r.scope.servers) != before || len(serving.ServersOf(p)) != 1 {
+		t.Errorf("%d servers of the zone, %d before; the provider has %v", len(r.scope.servers), before, serving.ServersOf(p))
+	}
+	r.mustSync()
+	if membership.IsGuest(p, "") || serving.ProviderProblem(p) != "" {
+		t.Errorf("a guest: %t, %q", membership.IsGuest(p, ""), serving.ProviderProblem(p))
 	}
 }
 

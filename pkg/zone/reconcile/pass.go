@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -107,6 +108,9 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 	if event.Problem.Holds() {
 		hosts = p.reconcileHosts(ctx)
 		event = p.conclude(event, hosts)
+		if d := event.Desired; d.NameServers.Waiting != "" && event.Unprogrammed != nil {
+			event.Unprogrammed[rrset.Key{Name: d.Name, Type: dns.TypeNS}] = problem(status.AddressPending, "%s", d.NameServers.Waiting)
+		}
 	}
 	event.Touched, event.All = touchedSince(p.state.last, event)
 	event.At = p.now()
@@ -171,7 +175,7 @@ func (p zonePass) obstacle(primaries []primary) status.Verdict {
 	switch {
 	case !p.hasHosts():
 		return problem(status.NoPrimaryInstances, "no instance serves this zone: %s", withoutInstances(p.zone))
-	case p.state.content.Desired().NameServers.Waiting != "":
+	case p.state.content.Desired().NameServers.Waiting != "" && p.zone.Status.Serial == nil: // It never was on a server.
 		return problem(status.AddressPending, "%s", p.state.content.Desired().NameServers.Waiting)
 	case len(primaries) == 0 && len(p.backendProviders()) > 0 && len(p.instances) == 0:
 		// It lives with providers that are no DNS servers.

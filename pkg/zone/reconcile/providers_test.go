@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -366,6 +367,46 @@ func TestForeignDataRemovedDuringAPassStaysAway(t *testing.T) {
 				}
 				r.holds("www", "192.0.2.20")
 				r.holds("theirs")
+			}
+		})
+	}
+}
+
+// A zone that is declared as its hidden primary has it changes nothing there, not even the serial, whoever else writes; from then on its
+// records are published.
+func TestHiddenPrimaryOutsideStaysAsItIs(t *testing.T) {
+	for _, writers := range []v1beta1.WriterMode{v1beta1.WritersExclusive, v1beta1.WritersShared} {
+		t.Run(string(writers), func(t *testing.T) {
+			outside := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: rigZone, File: `$ORIGIN example.test.
+$TTL 300
+@ SOA hidden hostmaster 2026112601 7200 900 1209600 60
+@ NS ns1.example.net.
+@ NS ns2.example.net.
+www A 192.0.2.80
+`}}})
+			r := newBareRig(t)
+			r.zone.Spec.TTL, r.zone.Spec.NameServerIPs = new(int64(300)), nil
+			r.zone.Spec.SOARecord = v1beta1.SOARecord{
+				PrimaryNS: "hidden.example.test.", HiddenPrimary: true, AdminEmail: "hostmaster.example.test.",
+				Serial: 2026112601, Refresh: 7200, Retry: 900, Expire: 1209600, NegativeTTL: new(int64(60)),
+			}
+			r.zone.Spec.NameServers = []v1beta1.NameServer{{Hostname: "ns1.example.net."}, {Hostname: "ns2.example.net."}}
+			r.zones.Set(r.zone)
+			p := r.provide("corp", []*bind.Server{outside})
+			p.Spec.RFC2136.Writers = writers
+			r.scope.servers = serving.AddProviders(nil, []*v1beta1.DNSProvider{p})
+			before := r.look(outside)
+			r.mustSync()
+			after := r.look(outside)
+			if before.SOA != after.SOA || !before.SameContent(after) {
+				t.Errorf("SOA %+v before, %+v after", before.SOA, after.SOA)
+			}
+			r.zones.Set(r.a("new", 1, "192.0.2.81"))
+			r.mustSync()
+			after = r.look(outside)
+			_, published := after.Get(rrset.Key{Name: "new." + rigZone, Type: dns.TypeA})
+			if !published || after.SOA.MName != "hidden.example.test." || after.SOA.Serial == before.SOA.Serial {
+				t.Errorf("published %t, SOA %+v", published, after.SOA)
 			}
 		})
 	}

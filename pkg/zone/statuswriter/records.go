@@ -137,7 +137,7 @@ func declarationVerdicts(e SyncCompleted, d source.Declaration) (accepted, progr
 // says that no zone has it. The status is last: for as long as it names the zone the record is released again. A record
 // that the zone has taken up again in the meantime stays as it is.
 func (w *Writer) releaseRecord(ctx context.Context, record v1beta1.Record, n statusTask) error {
-	message := "no DNSZone of namespace " + record.GetNamespace() + " selects this record's labels"
+	message := "no DNSZone of namespace " + record.GetNamespace() + " selects this record's labels" + status.ElsewhereRemark(record)
 	if w.Place != nil && record.GetDeletionTimestamp().IsZero() {
 		at := w.Place(record)
 		if at.isClaimed(n.zone) {

@@ -117,6 +117,7 @@ func zoneFacts(e SyncCompleted) status.ZoneFacts {
 	if e.Desired != nil {
 		f.Unready, f.Elsewhere = countUnready(e), e.Desired.Elsewhere
 		f.Programmed = e.Desired.Declarations.Len() - f.Elsewhere - f.Unready
+		f.Waiting = e.Desired.NameServers.Waiting
 	}
 	return f
 }

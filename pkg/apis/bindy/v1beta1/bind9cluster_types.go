@@ -92,6 +92,8 @@ type Bind9ClusterSpec struct {
 	// +optional
 	// +listType=atomic
 	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
+
+	ServerConfig `json:",inline"`
 }
 
 // RoleConfig configures the instances of one role.
@@ -107,14 +109,6 @@ type RoleConfig struct {
 	//
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// Service customizes the Services of the instances.
-	//
-	// +optional
-	Service *ServiceConfig `json:"service,omitempty"`
-	// Placement spreads the servers of the role over failure domains.
-	//
-	// +optional
-	Placement *PlacementConfig `json:"placement,omitempty"`
 	// AllowTransfer lists who may transfer zones from servers of the role. It replaces global.allowTransfer.
 	//
 	// +optional
@@ -131,6 +125,8 @@ type RoleConfig struct {
 	//
 	// +optional
 	RNDCSecretRef *RNDCSecretRef `json:"rndcSecretRef,omitempty"`
+
+	ServerConfig `json:",inline"`
 }
 
 // Bind9ClusterStatus is what the controller observed about a cluster.

@@ -103,15 +103,59 @@ type Bind9Config struct {
 	RateLimit *RateLimitConfig `json:"rateLimit,omitempty"`
 }
 
-// RateLimitConfig limits answers. A client over the limit is told to ask over TCP, where addresses cannot be forged; servers of the cluster
-// and the holders of its keys are exempt.
+// RateLimitConfig limits answers (BIND's response rate limiting), by networks of clients. Over the limit a client is told to ask over TCP,
+// where addresses cannot be forged; servers of the cluster and the holders of its keys are exempt.
 type RateLimitConfig struct {
-	// ResponsesPerSecond is how often a network may get the same answer in a second, 0 to 1000; 0 means no limit. Defaults to 200.
+	// ResponsesPerSecond is how often a network may get the same answer in a second, 0 to 1000; 0 means no limit. Defaults to 1000.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	ResponsesPerSecond *int32 `json:"responsesPerSecond,omitempty"`
+	// NXDomainsPerSecond is how often a network may be told in a second that names of a zone do not exist, 0 to 1000; 0 means no limit.
+	// Defaults to responsesPerSecond.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	NXDomainsPerSecond *int32 `json:"nxdomainsPerSecond,omitempty"`
+	// ErrorsPerSecond is how many errors a network may get in a second, such as REFUSED, 0 to 1000; 0 means no limit. Defaults to
+	// responsesPerSecond.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	ErrorsPerSecond *int32 `json:"errorsPerSecond,omitempty"`
+	// Window is for how many seconds at most a network that asked too often has to ask less before it gets answers again, 1 to 3600.
+	// Defaults to 1.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	Window *int32 `json:"window,omitempty"`
+	// Slip is which of the answers over the limit are truncated, 0 to 10: 1 every one, 2 every second one, 0 none. The others are dropped.
+	// Defaults to 1.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10
+	Slip *int32 `json:"slip,omitempty"`
+	// ExemptClients lists whose answers are not limited, in addition to the holders of the cluster's keys.
+	//
+	// +optional
+	ExemptClients AddressMatchList `json:"exemptClients,omitempty"`
+	// IPv4PrefixLength is the size of a network of IPv4 clients, 1 to 32. Defaults to 24.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=32
+	IPv4PrefixLength *int32 `json:"ipv4PrefixLength,omitempty"`
+	// IPv6PrefixLength is the size of a network of IPv6 clients, 1 to 128. Defaults to 56.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=128
+	IPv6PrefixLength *int32 `json:"ipv6PrefixLength,omitempty"`
 }
 
 // DNSSECConfig configures validation and signing.
@@ -425,6 +469,10 @@ type CABundleKeyRef struct {
 
 // ServiceConfig customizes the Service of an instance.
 type ServiceConfig struct {
+	// Labels of the Service, in addition to those that every Service of a server has.
+	//
+	// +optional
+	Labels ExtraLabels `json:"labels,omitempty"`
 	// Annotations of the Service.
 	//
 	// +optional
@@ -433,6 +481,43 @@ type ServiceConfig struct {
 	//
 	// +optional
 	Spec *corev1.ServiceSpec `json:"spec,omitempty"`
+}
+
+// ExtraLabels are labels in addition to those by which servers are found.
+//
+// +kubebuilder:validation:MaxProperties=32
+// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['app', 'instance']) && !k.startsWith('app.kubernetes.io/') && !k.startsWith('bindy.firestoned.io/'))",message="app, instance and labels that begin with app.kubernetes.io/ or bindy.firestoned.io/ are those by which servers are found: use other keys"
+type ExtraLabels map[string]string
+
+// ExtraAnnotations are annotations in addition to those that servers have.
+//
+// +kubebuilder:validation:MaxProperties=32
+// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'kubectl.kubernetes.io/default-container' && !k.startsWith('bindy.firestoned.io/'))",message="kubectl.kubernetes.io/default-container and annotations that begin with bindy.firestoned.io/ are those of every server: use other keys"
+type ExtraAnnotations map[string]string
+
+// ServerConfig is how servers run. It can stand in a cluster, in a role of it and in an instance; of each setting, and of each key of labels and
+// annotations, the last of these places counts that has it.
+type ServerConfig struct {
+	// Service customizes the Services of the servers.
+	//
+	// +optional
+	Service *ServiceConfig `json:"service,omitempty"`
+	// Placement chooses the nodes that the servers run on.
+	//
+	// +optional
+	Placement *PlacementConfig `json:"placement,omitempty"`
+	// Resources of named in each pod. Defaults to requests of 50m CPU and 64Mi memory, without limits.
+	//
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+	// PodLabels are added to the pods.
+	//
+	// +optional
+	PodLabels ExtraLabels `json:"podLabels,omitempty"`
+	// PodAnnotations are added to the pods.
+	//
+	// +optional
+	PodAnnotations ExtraAnnotations `json:"podAnnotations,omitempty"`
 }
 
 // StorageType selects where zone files are kept.

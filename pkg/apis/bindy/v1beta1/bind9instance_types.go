@@ -110,10 +110,6 @@ type Bind9InstanceSpec struct {
 	// +optional
 	// +listType=atomic
 	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
-	// Placement spreads the pods over failure domains. It replaces the role's.
-	//
-	// +optional
-	Placement *PlacementConfig `json:"placement,omitempty"`
 	// Storage configures where zone files are kept.
 	//
 	// +optional
@@ -134,6 +130,8 @@ type Bind9InstanceSpec struct {
 	//
 	// +optional
 	BindcarConfig *BindcarConfig `json:"bindcarConfig,omitempty"`
+
+	ServerConfig `json:",inline"`
 }
 
 // Phase is the stage of an object's life cycle.
@@ -288,8 +286,31 @@ type Bind9InstanceList struct {
 	Items []Bind9Instance `json:"items"`
 }
 
-// PlacementConfig spreads pods over failure domains.
+// PlacementConfig chooses the nodes that pods run on.
 type PlacementConfig struct {
+	// NodeSelector are the labels of nodes that pods may run on.
+	//
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// Affinity attracts pods to nodes and other pods, or keeps them apart.
+	//
+	// +optional
+	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+	// Tolerations let pods run on nodes with these taints.
+	//
+	// +optional
+	// +listType=atomic
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+	// PriorityClassName is the priority of the pods. Defaults to that of the Kubernetes cluster.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName *string `json:"priorityClassName,omitempty"`
+	// HostNetwork is refused: pods of servers are none of the node's network.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!self",message="placement.hostNetwork is not supported: pods in the network of their node are outside of every NetworkPolicy, may not run where Pod Security enforces restricted or baseline, and cannot have port 53 there without privileges. For port 53 of nodes use service.spec.externalIPs with the addresses of the nodes, or type LoadBalancer or NodePort"
+	HostNetwork bool `json:"hostNetwork,omitempty"`
 	// Spread are the rules of the scheduler, in place of the default: keep the servers of a cluster that have the same role, or the pods
 	// of an instance without a cluster, on different nodes and in different zones if possible. An empty list means no rules.
 	//

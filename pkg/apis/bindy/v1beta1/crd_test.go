@@ -143,7 +143,7 @@ func checkDescriptions(t *testing.T, path string, s *apiextensionsv1.JSONSchemaP
 		t.Errorf("%s has no description", path)
 	}
 	switch path[strings.LastIndex(path, ".")+1:] {
-	case "volumes", "volumeMounts", "envVars", "resources", "serviceSpec", "emptyDir", "persistentVolume":
+	case "volumes", "volumeMounts", "envVars", "resources", "serviceSpec", "emptyDir", "persistentVolume", "affinity", "tolerations":
 		return
 	}
 	if strings.HasSuffix(path, "service.spec") {

@@ -270,10 +270,11 @@ type SecondariesProvider struct {
 	Servers []ProviderServer `json:"servers"`
 
 	// TransferKey is the TSIG key with which the servers transfer the zones, and with which they are notified and asked. Its
-	// name must be <provider>.<namespace>.secondary.lockstep: no other key on the primaries can have that.
+	// name must be <provider>.<namespace>.secondary.lockstep: no other key on the primaries can have that. Without a key, the servers
+	// transfer by their addresses and are notified without a signature, and what they hold is not read.
 	//
-	// +required
-	TransferKey ProviderKey `json:"transferKey"`
+	// +optional
+	TransferKey *ProviderKey `json:"transferKey,omitempty"`
 
 	// ReadBy says how what the servers hold is read: Transfer (AXFR and IXFR), or Query where they let nobody transfer it: then there is
 	// a question for each RRset that is declared, and what nobody declares is not known.

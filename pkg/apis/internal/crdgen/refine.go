@@ -18,7 +18,7 @@ func refineSchema(s *apiextensionsv1.JSONSchemaProps) {
 	}
 	for name, p := range s.Properties {
 		switch name {
-		case "volumes", "volumeMounts", "envVars", "resources", "serviceSpec", "emptyDir", "persistentVolume":
+		case "volumes", "volumeMounts", "envVars", "resources", "serviceSpec", "emptyDir", "persistentVolume", "affinity", "tolerations":
 			refineEmbedded(&p, true)
 		case "service":
 			spec, embedded := p.Properties["spec"]

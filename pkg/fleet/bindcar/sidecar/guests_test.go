@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -82,6 +83,12 @@ func TestGuestKeys(t *testing.T) {
 	s.Restart(t) // named loads a configuration in which a zone names a key that there is not.
 	transfers("open.example", false)
 
+	for _, algorithm := range []string{"hmac-sha224.", "hmac-sha384.", "hmac-sha512."} { // A provider's key has one of its own.
+		guest.Algorithm = algorithm
+		follow(guest)
+		transfers("open.example", true)
+	}
+
 	many := []*wire.Key{guest}
 	for range 600 {
 		many = append(many, guestOf(t, "p"+strings.ToLower(randomName()), strings.Repeat("n", 63)))
@@ -141,6 +148,75 @@ func TestGuestBesideAllowTransfer(t *testing.T) {
 		t.Fatal(err)
 	}
 	transfers("brought up to date", true)
+}
+
+// A secondary by address gets NOTIFY that is not signed, and transfers its zone without a key from its address; nobody else does, nor any
+// other zone. That lasts until the zone does not name it any more.
+func TestSecondaryByAddress(t *testing.T) {
+	s := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
+	ctx := testContext(t)
+	for _, zone := range []string{"open.example", "closed.example"} {
+		if err := s.client.CreateZone(ctx, s.addr, primaryZone(zone, s.UpdateKey.Name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outside := net.IPv4(127, 0, 0, 2)
+	listener, err := net.ListenUDP("udp", &net.UDPAddr{IP: outside})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	transfers := func(from net.IP, zone string, want bool) {
+		t.Helper()
+		conn, err := net.DialTCP("tcp", &net.TCPAddr{IP: from}, net.TCPAddrFromAddrPort(s.DNS()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages, err := (&dns.Transfer{Conn: &dns.Conn{Conn: conn}}).In(new(dns.Msg).SetAxfr(dns.Fqdn(zone)), s.DNS().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		records := 0
+		for m := range messages {
+			records += len(m.RR)
+		}
+		if (records > 0) != want {
+			t.Errorf("%s transfers %s: %d records, want some: %t", from, zone, records, want)
+		}
+	}
+	patch := func(transfer, notify []string) {
+		t.Helper()
+		if err := s.client.PatchZone(ctx, s.addr, "open.example", bindcar.PatchZone{AllowTransfer: &transfer, AlsoNotify: &notify}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	transfers(outside, "open.example", false)
+	patch([]string{"127.0.0.2"}, []string{listener.LocalAddr().String() + named.Unsigned})
+	transfers(outside, "open.example", true)
+	transfers(net.IPv4(127, 0, 0, 3), "open.example", false)
+	transfers(outside, "closed.example", false)
+	s.update(t, "open.example", 1)
+	for { // Others are about what named did before.
+		if err := listener.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		buffer := make([]byte, dns.MinMsgSize)
+		size, _, err := listener.ReadFrom(buffer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := new(dns.Msg)
+		if err := m.Unpack(buffer[:size]); err != nil || m.Opcode != dns.OpcodeNotify || m.Question[0].Name != "open.example." || m.IsTsig() != nil {
+			t.Fatalf("%v, %v", m, err)
+		}
+		if soa, is := m.Answer[0].(*dns.SOA); is && soa.Serial > firstSerial {
+			break
+		}
+	}
+	s.Restart(t)
+	transfers(outside, "open.example", true)
+	patch([]string{}, []string{})
+	transfers(outside, "open.example", false)
 }
 
 // A key that begins to change is found to be loaded whatever it is named, also when its successor is a name below it.

@@ -105,6 +105,7 @@ func (d serverDocument) summarize() bindcar.Statistics {
 			Done: d.Server["UpdateDone"], Refused: d.Server["UpdateRej"], Failed: d.Server["UpdateFail"],
 			UnmetPrerequisite: d.Server["UpdateBadPrereq"],
 		},
+		RateLimited: bindcar.RateLimitCounts{Truncated: d.Server["RateSlipped"], Dropped: d.Server["RateDropped"]},
 	}
 }
 

@@ -43,8 +43,9 @@ var (
 	bindRefused    = prometheus.NewDesc("bind_zone_transfer_rejected_total", "Transfers that were refused to others.", nil, nil)
 	bindNotifies   = prometheus.NewDesc("bind_notifies_total", "NOTIFY messages.", []string{"result"}, nil)
 	bindUpdates    = prometheus.NewDesc("bind_updates_total", "UPDATE messages, by result.", []string{"result"}, nil)
+	bindLimited    = prometheus.NewDesc("bind_rate_limited_responses_total", "Responses over the rate limit.", []string{"result"}, nil)
 	bindAllMetrics = []*prometheus.Desc{bindUp, bindInfo, bindBoot, bindConfig, bindZones, bindLoaded, bindRequests, bindQueries, bindRcodes,
-		bindSucceeded, bindFailed, bindServed, bindRefused, bindNotifies, bindUpdates}
+		bindSucceeded, bindFailed, bindServed, bindRefused, bindNotifies, bindUpdates, bindLimited}
 )
 
 // Describe implements prometheus.Collector.
@@ -90,6 +91,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	counts(bindNotifies, map[string]uint64{"sent": stats.Notifies.Sent, "received": stats.Notifies.Received, "refused": stats.Notifies.Refused})
 	counts(bindUpdates, map[string]uint64{"done": stats.Updates.Done, "refused": stats.Updates.Refused, "failed": stats.Updates.Failed,
 		"unmet_prerequisite": stats.Updates.UnmetPrerequisite})
+	counts(bindLimited, map[string]uint64{"truncated": stats.RateLimited.Truncated, "dropped": stats.RateLimited.Dropped})
 }
 
 // latestStatistics reads the statistics anew when they are too old.

@@ -1,7 +1,6 @@
 package zonefile
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -173,11 +172,11 @@ func (d Description) notifyList() string {
 func serverList(list []string, key string) (string, error) {
 	var b strings.Builder
 	for _, entry := range list {
-		server, own, err := named.ParseNotified(entry)
+		server, key, err := named.ParseNotified(entry, key)
 		if err != nil {
 			return "", err
 		}
-		b.WriteString(named.ServerClause(server, 53, cmp.Or(own, key)))
+		b.WriteString(named.ServerClause(server, 53, key))
 	}
 	return b.String(), nil
 }

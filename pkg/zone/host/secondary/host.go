@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
@@ -83,20 +84,28 @@ func (e *transferError) Error() string {
 // Is makes it a host.ErrTransfer.
 func (e *transferError) Is(target error) bool { return target == host.ErrTransfer }
 
-// Guests are whom our primaries notify of the zone outside, and which keys may transfer it: those of the zone's own providers, under
-// names that are theirs alone.
-func Guests(providers []*v1beta1.DNSProvider) (notified, keys []string) {
+// Guests are whom our primaries notify of the zone outside, and who may transfer it: the keys of the zone's own providers, under names
+// that are theirs alone, and the addresses of those without a key.
+func Guests(providers []*v1beta1.DNSProvider) (notified, transfer []string) {
 	for _, p := range providers {
 		name, err := serving.GuestKeyName(p.Namespace, p.Name)
-		if p.Spec.Secondaries == nil || p.UID == "" || err != nil {
+		byAddress := serving.IsByAddress(p)
+		if p.Spec.Secondaries == nil || p.UID == "" || err != nil && !byAddress {
 			continue
 		}
-		keys = append(keys, "key "+name)
-		for _, server := range serving.AddProviders(nil, []*v1beta1.DNSProvider{p}) {
-			if server.Addr.IsValid() {
+		if !byAddress {
+			transfer = append(transfer, "key "+name)
+		}
+		for _, server := range serving.ServersOf(p) {
+			switch {
+			case !server.Addr.IsValid():
+			case byAddress:
+				notified = append(notified, server.Addr.String()+named.Unsigned)
+				transfer = append(transfer, server.Addr.Addr().Unmap().String())
+			default:
 				notified = append(notified, server.Addr.String()+" key "+name)
 			}
 		}
 	}
-	return notified, keys
+	return notified, transfer
 }

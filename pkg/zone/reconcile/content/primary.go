@@ -137,13 +137,15 @@ func (z *Zone) Compare(p *Primary, mirror, bottom *observe.Mirror) {
 func (z *Zone) sides(p *Primary, mirror, bottom *observe.Mirror) (want, have plan.Content, deletable func(rrset.Key) bool) {
 	if p.shared {
 		deletable = func(key rrset.Key) bool { return z.retired[key] }
-		isTheirs := func(key rrset.Key) bool { return z.desired.IsApexData(key) && !deletable(key) }
-		without := func(c plan.Content, hide func(rrset.Key) bool) plan.Content {
-			return plan.Overlay{Top: plan.Map{}, Bottom: c, Hide: hide}
+		isTheirs := func(key rrset.Key) bool {
+			return (z.desired.IsApexData(key) || z.desired.IsKept(key)) && !deletable(key)
 		}
 		return without(z.desired, z.desired.IsApexData), without(mirror, isTheirs), deletable
 	}
 	want, deletable = z.wanted(bottom)
+	if bottom == nil && z.desired.NameServers.Waiting != "" {
+		return want, without(mirror, z.isKept), deletable
+	}
 	return want, mirror, deletable
 }
 
@@ -174,13 +176,13 @@ func (z *Zone) wanted(bottom *observe.Mirror) (want plan.Content, deletable func
 	case bottom != nil && len(z.foreign) > 0:
 		nothing := func(rrset.Key) bool { return false }
 		both := plan.Overlay{Top: z.foreign, Bottom: bottom, Hide: nothing}
-		return plan.Overlay{Top: z.desired, Bottom: both, Hide: z.isDeletable}, everything
+		return plan.Overlay{Top: z.published(), Bottom: both, Hide: z.isDeletable}, everything
 	case bottom != nil:
-		return plan.Overlay{Top: z.desired, Bottom: bottom, Hide: z.isDeletable}, everything
+		return plan.Overlay{Top: z.published(), Bottom: bottom, Hide: z.isDeletable}, everything
 	case len(z.foreign) > 0:
-		return plan.Overlay{Top: z.desired, Bottom: z.foreign, Hide: z.isDeletable}, z.isDeletable
+		return plan.Overlay{Top: z.published(), Bottom: z.foreign, Hide: z.isDeletable}, z.isDeletable
 	}
-	return z.desired, z.isDeletable
+	return z.published(), z.isDeletable
 }
 
 func everything(rrset.Key) bool { return true }
@@ -311,6 +313,9 @@ func (z *Zone) changedNames(p *Primary, mirror, bottom *observe.Mirror) (names i
 // formerGlue returns the addresses of name servers that a copy of the zone names at its apex and that are no longer desired
 // there. The zone object put them there, with the NS RRset that is ours alone, so they leave with it.
 func (z *Zone) formerGlue(m *observe.Mirror) []rrset.Key {
+	if z.desired.NameServers.Waiting != "" {
+		return nil // The name servers stay as they are.
+	}
 	apex := rrset.Key{Name: z.desired.Name, Type: dns.TypeNS}
 	have, _ := m.Get(apex)
 	want, _ := z.desired.Get(apex)

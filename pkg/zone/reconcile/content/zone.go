@@ -96,6 +96,7 @@ func (z *Zone) Update(changed []membership.Member) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	if last != nil && last != z.desired {
+		z.compareKept(last, z.desired)
 		for name := range z.desired.ChangedNames(last) {
 			for set := range last.At(name) {
 				z.retire(set.Key, !last.IsApexData(set.Key))
@@ -108,6 +109,39 @@ func (z *Zone) Update(changed []membership.Member) {
 			z.retire(key, true)
 		}
 	}
+}
+
+// compareKept has compared anew what primaries keep as it is in one of two versions of the zone. z.mu is held.
+func (z *Zone) compareKept(versions ...*source.Zone) {
+	for _, v := range versions {
+		if v.NameServers.Waiting == "" {
+			continue
+		}
+		names := append([]string{v.Name}, v.NameServers.Pending...)
+		for key, declared := range z.retired {
+			if !declared {
+				names = append(names, key.Name)
+			}
+		}
+		for _, p := range z.primaries {
+			for _, name := range names {
+				p.compareAgain(name)
+			}
+		}
+	}
+}
+
+// published is what is desired, without what primaries keep as it is.
+func (z *Zone) published() plan.Content {
+	if z.desired.NameServers.Waiting == "" {
+		return z.desired
+	}
+	return without(z.desired, z.desired.IsKept)
+}
+
+// without hides RRsets of a content.
+func without(c plan.Content, hide func(rrset.Key) bool) plan.Content {
+	return plan.Overlay{Top: plan.Map{}, Bottom: c, Hide: hide}
 }
 
 // formerKeys returns, for each member, the RRsets in which it has data, or may have, and that no object declares now.
@@ -235,9 +269,18 @@ func (z *Zone) isDesired(key rrset.Key) bool {
 	return ok
 }
 
+// isKept reports whether primaries keep an RRset as it is: while name servers wait for addresses, also those that only former ones have.
+func (z *Zone) isKept(key rrset.Key) bool {
+	declared, retired := z.retired[key]
+	return z.desired.IsKept(key) || retired && !declared && z.desired.NameServers.Waiting != ""
+}
+
 // isDeletable reports whether an RRset that nobody wants may be deleted. Pruning leaves the DS records of a delegation that is declared:
 // without them a signed child zone is not validated (RFC 4035 section 2.4).
 func (z *Zone) isDeletable(key rrset.Key) bool {
+	if z.isKept(key) {
+		return false
+	}
 	if _, ok := z.retired[key]; ok {
 		return true
 	}
@@ -246,7 +289,7 @@ func (z *Zone) isDeletable(key rrset.Key) bool {
 
 // isForeign reports whether an RRset that a server holds is neither desired nor ours to delete.
 func (z *Zone) isForeign(key rrset.Key) bool {
-	return !z.isDesired(key) && !z.isDeletable(key) && !rrset.IsServerMaintained(key.Type)
+	return !z.isDesired(key) && !z.isDeletable(key) && !z.isKept(key) && !rrset.IsServerMaintained(key.Type)
 }
 
 // Complete yields everything that a primary is to hold: what is desired and, of a reference, what nobody here declared.
@@ -257,11 +300,11 @@ func (z *Zone) Complete(reference *observe.Mirror) iter.Seq[rrset.RRset] {
 	return func(yield func(rrset.RRset) bool) {
 		z.mu.Lock()
 		defer z.mu.Unlock()
-		plan.Overlay{Top: z.desired, Bottom: reference, Hide: z.isDeletable}.All()(yield)
+		plan.Overlay{Top: z.published(), Bottom: reference, Hide: z.isDeletable}.All()(yield)
 	}
 }
 
 // DiffersFrom reports whether a copy of the zone lacks anything that is desired.
 func (z *Zone) DiffersFrom(copied *observe.Mirror) bool {
-	return plan.Calculate(z.desired, copied, z.isDeletable, z.desired.SOA, copied.SOA).HasChanges()
+	return plan.Calculate(z.published(), copied, z.isDeletable, z.desired.SOA, copied.SOA).HasChanges()
 }
