@@ -23,7 +23,7 @@ func (j *Evaluation) ZoneStatus(parent *Evaluation) *sync.SyncStatus {
 	out.Zone = j.shortName()
 	v := statusFacts{
 		accepted: status.True("Accepted", "the zone is valid"), stalled: j.zoneFailure(j.zone.Namespace), stored: j.zone.Status.Conditions,
-		generation: j.zone.Generation, at: j.at, remark: j.pausedRemark(), access: j.access,
+		generation: j.zone.Generation, at: j.at, remark: j.waitRemark(), access: j.access,
 	}
 	switch {
 	case v1beta1.IsGoing(j.zone):
@@ -97,6 +97,7 @@ func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerSta
 		row.Observed = append(row.Observed, j.renderSOA(e.mirror.SOA))
 	}
 	row.State, row.Message = j.stateByData(e, differing, c.missing, pending)
+	e.markHeld(&row, j.zone.Status.HeldPlan != "")
 	if row.State != sync.StateInSync {
 		row.Message = fmt.Sprintf("%s (%s)", row.Message, countsText(row.Records, soaOff))
 	}

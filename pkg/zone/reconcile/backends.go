@@ -61,11 +61,12 @@ func (p zonePass) syncBackends(ctx context.Context, paused bool) []backend.Outco
 	if p.backends != nil {
 		p.backends.Follow(p.key(), p.dnsName(), providers, func() { p.zones.Enqueue(p.key()) })
 	}
+	want := p.state.content.Wanted()
 	var wg sync.WaitGroup
 	for i, at := range providers {
 		if outcomes[i].Err == nil {
 			wg.Go(func() {
-				outcomes[i] = backend.Sync(ctx, backend.Named{Backend: backends[i], Name: at.Name}, p.dnsName(), p.state.content.Desired(), paused)
+				outcomes[i] = backend.Sync(ctx, backend.Named{Backend: backends[i], Name: at.Name, Review: p.review}, p.dnsName(), want, paused)
 			})
 		}
 	}

@@ -29,7 +29,7 @@ func (s scope) lacksProvider() bool {
 // hostsOf returns the zone on each of its servers, in their order.
 func (e edges) hostsOf(s scope, state *zoneState) []host.Host {
 	zone := &host.Zone{
-		Object: s.zone, Key: s.key(), Name: s.dnsName(), Paused: s.zone.Annotations[v1beta1.PausedAnnotation] == "true", Signing: s.signing,
+		Object: s.zone, Key: s.key(), Name: s.dnsName(), Paused: s.isPaused(), Signing: s.signing,
 		Primaries: s.services(v1beta1.RolePrimary), OnLine: s.countOnLine(), Now: e.now, LookAgain: func() { e.zones.Enqueue(s.key()) },
 	}
 	zone.Notified, zone.TransferKeys = secondary.Guests(s.providers)

@@ -20,7 +20,7 @@ import (
 // brought along, and whether such a provider could not.
 func (p zonePass) conclude(synced *primarySync, stored []backend.Outcome, event *statuswriter.SyncCompleted) (settled, unreached bool) {
 	event.Unprogrammed = map[rrset.Key]status.Verdict{}
-	isStuck := func(key rrset.Key) bool { _, stuck := event.Unprogrammed[key]; return stuck }
+	isStuck := isStuckIn(event)
 	var failed []*primary
 	for _, q := range synced.primaries {
 		if event.Changes.Len() == 0 {
@@ -37,6 +37,7 @@ func (p zonePass) conclude(synced *primarySync, stored []backend.Outcome, event 
 		p.addPrimary(q, event)
 	}
 	unreached = p.addBackends(stored, event)
+	p.addHeld(event)
 	for _, q := range synced.primaries {
 		if q.err == nil {
 			q.known.ForgetRefusals(isStuck)
@@ -71,6 +72,11 @@ func (p zonePass) conclude(synced *primarySync, stored []backend.Outcome, event 
 	return true, false
 }
 
+// isStuckIn reports of an RRset whether a pass could not bring it to what is desired.
+func isStuckIn(event *statuswriter.SyncCompleted) func(rrset.Key) bool {
+	return func(key rrset.Key) bool { _, stuck := event.Unprogrammed[key]; return stuck }
+}
+
 // releaseTimeout is how long the deletion of an object waits for secondaries that hold its data and do not follow.
 const releaseTimeout = 30 * time.Second
 
@@ -87,7 +93,7 @@ func (p zonePass) release(event *statuswriter.SyncCompleted) {
 		return true
 	})
 	since := p.now().Add(-releaseTimeout)
-	isStuck := func(key rrset.Key) bool { _, stuck := event.Unprogrammed[key]; return stuck }
+	isStuck := isStuckIn(event)
 	mayBeLeft := func(key rrset.Key) bool { return isStuck(key) || zone.IsLeftoverSince(key, since) }
 	isDeleted := func(o source.Object) bool { return !o.GetDeletionTimestamp().IsZero() }
 	isAlive := func(o source.Object) bool { return !isDeleted(o) }

@@ -115,7 +115,7 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 
 func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
 	result := passResult{event: statuswriter.SyncCompleted{
-		Zone: p.zone, Arrivals: p.arrivals, Problem: status.True(status.ReconcileSucceeded, ""), Paused: p.zone.Annotations[v1beta1.PausedAnnotation] == "true",
+		Zone: p.zone, Arrivals: p.arrivals, Problem: status.True(status.ReconcileSucceeded, ""), Paused: p.isPaused(),
 	}}
 	event := &result.event
 	ready, err := p.declare(ctx, event)
@@ -143,6 +143,7 @@ func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
 	event.Servers = p.syncSecondaries(ctx, primaries, event)
 	if settled {
 		p.release(event)
+		err = errors.Join(err, p.dropConfirmation(ctx, isStuckIn(event)))
 	}
 	p.serials.Await(p.key(), behind(event.Servers))
 	if !event.Paused {

@@ -233,6 +233,7 @@ func (s *primarySync) compareAll(ctx context.Context) {
 		}
 		s.noteOverwrittenAgain(q)
 	}
+	s.holdBack()
 	s.target.soa = s.chooseSOA()
 }
 

@@ -119,7 +119,7 @@ func (s *primarySync) needsNewSerial() bool {
 		return true
 	}
 	if s.target.of == nil {
-		return s.target.needsSerial || s.state.content.DiffersFrom(s.target.reference)
+		return s.target.needsSerial || s.state.content.ChangesOf(s.target.reference).HasChanges()
 	}
 	for _, q := range s.line {
 		if q.seen.Mirror != nil && rrset.SerialLess(s.target.reference.SOA.Serial, q.seen.Serial) {

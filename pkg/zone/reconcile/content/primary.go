@@ -81,7 +81,7 @@ func (z *Zone) Changes(p *Primary, soa rrset.SOA) plan.Changes {
 // IsAtRest reports whether a primary had, when it was last compared, what is desired now, but for what it refused a short
 // while ago. It returns what the primary lacks then.
 func (z *Zone) IsAtRest(p *Primary, now time.Time) (lacks plan.Changes, rests bool) {
-	if p.Desired != z.desired || p.prune != z.prune || len(p.names) > 0 {
+	if p.Desired != z.desired || p.prune != z.prune || len(p.names) > 0 || z.guard.isConfirmed() {
 		return lacks, false
 	}
 	lacks = z.Changes(p, p.SOA)
@@ -141,7 +141,7 @@ func (z *Zone) sides(p *Primary, mirror, bottom *observe.Mirror) (want, have pla
 		without := func(c plan.Content, hide func(rrset.Key) bool) plan.Content {
 			return plan.Overlay{Top: plan.Map{}, Bottom: c, Hide: hide}
 		}
-		return without(z.desired, z.desired.IsApexData), without(mirror, isTheirs), deletable
+		return without(z.Wanted(), z.desired.IsApexData), without(mirror, isTheirs), deletable
 	}
 	want, deletable = z.wanted(bottom)
 	return want, mirror, deletable
@@ -174,13 +174,13 @@ func (z *Zone) wanted(bottom *observe.Mirror) (want plan.Content, deletable func
 	case bottom != nil && len(z.foreign) > 0:
 		nothing := func(rrset.Key) bool { return false }
 		both := plan.Overlay{Top: z.foreign, Bottom: bottom, Hide: nothing}
-		return plan.Overlay{Top: z.desired, Bottom: both, Hide: z.isDeletable}, everything
+		return plan.Overlay{Top: z.Wanted(), Bottom: both, Hide: z.isDeletable}, everything
 	case bottom != nil:
-		return plan.Overlay{Top: z.desired, Bottom: bottom, Hide: z.isDeletable}, everything
+		return plan.Overlay{Top: z.Wanted(), Bottom: bottom, Hide: z.isDeletable}, everything
 	case len(z.foreign) > 0:
-		return plan.Overlay{Top: z.desired, Bottom: z.foreign, Hide: z.isDeletable}, z.isDeletable
+		return plan.Overlay{Top: z.Wanted(), Bottom: z.foreign, Hide: z.isDeletable}, z.isDeletable
 	}
-	return z.desired, z.isDeletable
+	return z.Wanted(), z.isDeletable
 }
 
 func everything(rrset.Key) bool { return true }

@@ -1,0 +1,96 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
+	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+)
+
+// holdBack has the zone's guard decide on what is about to vanish, and plans without what it holds back. What counts is what the zone has:
+// the reference. A primary that is brought to that loses nothing of the zone.
+func (s *primarySync) holdBack() {
+	other := false
+	switch zone, of := s.state.content, s.target.of; {
+	case s.isPaused():
+	case of != nil:
+		_, other = s.review(of.seen.Mirror, of.declaredChanges())
+	case s.target.reference != nil:
+		_, other = s.review(s.target.reference, zone.ChangesOf(s.target.reference))
+	default:
+		for _, q := range s.others {
+			if q.err == nil && q.seen.Mirror != nil {
+				_, held := s.review(q.seen.Mirror, q.declaredChanges())
+				other = other || held
+			}
+		}
+	}
+	for _, q := range s.primaries {
+		if other && q.err == nil && q.seen.Mirror != nil {
+			s.compare(q)
+		}
+	}
+}
+
+// declaredChanges returns what a primary lacks, without the correction of what somebody else has put there.
+func (q *primary) declaredChanges() plan.Changes {
+	if len(q.drifted) == 0 {
+		return q.lacking
+	}
+	changes := plan.Changes{Create: q.lacking.Create, Delete: q.lacking.Delete}
+	for i, set := range q.lacking.UpdateNew {
+		if _, drifted := q.drifted[set.Key]; !drifted {
+			changes.UpdateOld, changes.UpdateNew = append(changes.UpdateOld, q.lacking.UpdateOld[i]), append(changes.UpdateNew, set)
+		}
+	}
+	return changes
+}
+
+// review has the zone's guard decide on the changes of one copy of the zone.
+func (p zonePass) review(have plan.Content, lacking plan.Changes) (want plan.Content, other bool) {
+	return p.state.content.Review(have, lacking, p.now())
+}
+
+// addHeld adds what the zone's guard holds back.
+func (p zonePass) addHeld(event *statuswriter.SyncCompleted) {
+	hold := p.state.content.Hold()
+	if event.HeldPlan = hold.Plan; hold.Plan == "" {
+		return
+	}
+	const most = 3
+	var some []string
+	keys, verdict := 0, problem(status.ReasonHeld, "the guard of DNSZone %s holds this change back until its plan is confirmed", p.zone.Name)
+	for key := range hold.Keys() {
+		event.Unprogrammed[key] = verdict
+		if keys++; keys <= most {
+			some = append(some, key.String())
+		}
+	}
+	if keys > most {
+		some = append(some, fmt.Sprintf("and %d more", keys-most))
+	}
+	event.Guarded = status.False(status.ReasonHeld, fmt.Sprintf("RRsets that would be removed: %d, that would lose values: %d (%s); none of that is sent until somebody confirms this plan: %s",
+		len(hold.Removed), len(hold.Changed), strings.Join(some, ", "), status.ConfirmCommand(p.zone, hold.Plan)))
+	if event.Failure.Reason == "" {
+		event.Failure = event.Guarded
+	}
+}
+
+// dropConfirmation removes the annotation that has confirmed a plan once that is done: the same plan later is another one.
+func (p zonePass) dropConfirmation(ctx context.Context, isStuck func(rrset.Key) bool) error {
+	if !p.state.content.IsConfirmationDone(isStuck) || p.isPaused() {
+		return nil
+	}
+	if _, err := apply.Metadata(ctx, p.kube, p.zone, apply.Marks{RemoveAnnotations: []string{v1beta1.ConfirmAnnotation}}); err != nil {
+		return fmt.Errorf("removing the annotation of the confirmed plan from zone %s/%s: %w", p.zone.Namespace, p.zone.Name, err)
+	}
+	return nil
+}
+
+func (s scope) isPaused() bool { return s.zone.Annotations[v1beta1.PausedAnnotation] == "true" }
