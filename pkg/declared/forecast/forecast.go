@@ -10,6 +10,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/guard"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -32,6 +33,8 @@ type Zone struct {
 	Object   Object `json:"object"`
 	// Problem is why the zone would be served nowhere, or stay as it is; empty if it would be served as declared.
 	Problem string `json:"problem,omitempty"`
+	// Held is true if the zone's guard would hold removals or changes back until somebody confirms them.
+	Held bool `json:"held,omitempty"`
 	// Changes are in canonical order of names, then by type.
 	Changes []Change `json:"changes"`
 }
@@ -110,7 +113,24 @@ func compareZone(key membership.ZoneKey, was, is *world) Zone {
 			out.add(k, dataOf(b), dataOf(a), objectsOf(b, a))
 		}
 	}
+	out.Held = before != nil && after != nil && exceedsGuard(guard.Of(is.zones[key]), before, after)
 	return out
+}
+
+// exceedsGuard reports whether a zone would lose more than its guard allows. What it has lost lately is not known here.
+func exceedsGuard(g guard.Guard, before, after *source.Zone) bool {
+	removed, changed := 0, 0
+	for have := range before.All() {
+		switch want, wanted := after.Get(have.Key); {
+		case !wanted:
+			if removed++; g.KeepsName(have.Name) && len(slices.Collect(after.At(have.Name))) == 0 {
+				return true
+			}
+		case guard.LosesValues(have, want):
+			changed++
+		}
+	}
+	return !g.AllowsRemovals(removed, before.Len()) || !g.AllowsChanges(changed, before.Len())
 }
 
 // add adds an RRset that changes, or is on neither side.

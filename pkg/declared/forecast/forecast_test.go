@@ -55,6 +55,9 @@ func describe(zones []Zone) (lines []string) {
 			}
 			lines = append(lines, fmt.Sprintf("%s %s %s: %s > %s by %s", c.Action, c.Name, c.Type, data(c.Before), data(c.After), strings.Join(by, " ")))
 		}
+		if z.Held {
+			lines = append(lines, z.Object.Name+" is held")
+		}
 		if z.Problem != "" {
 			lines = append(lines, "problem of "+z.Object.Name)
 		}
@@ -79,6 +82,8 @@ func TestCompare(t *testing.T) {
 	minimum := main.DeepCopy()
 	minimum.Spec.SOARecord.NegativeTTL = new(int64(77))
 	twice := zone("twice", "main.test", 1)
+	guarded := main.DeepCopy()
+	guarded.Spec.Guard = &v1beta1.ZoneGuard{Removed: &v1beta1.GuardLimit{Count: new(int32(1))}, Changed: &v1beta1.GuardLimit{Count: new(int32(0))}, NeverEmpty: []string{"www"}}
 	tests := map[string]struct {
 		before, after []source.Object
 		want          []string
@@ -113,6 +118,18 @@ func TestCompare(t *testing.T) {
 				"vanishes main.test. NS: 3600 ns1.other.example. > - by DNSZone/main",
 				"vanishes www.main.test. A: 3600 192.0.2.1 > - by ARecord/www",
 			},
+		},
+		"more than the guard allows": {
+			before: []source.Object{guarded, www, mail}, after: []source.Object{guarded, mail},
+			want: []string{"vanishes www.main.test. A: 3600 192.0.2.1 > - by ARecord/www", "main is held"},
+		},
+		"what the guard allows": {
+			before: []source.Object{guarded, www, mail}, after: []source.Object{guarded, www},
+			want: []string{"vanishes mail.main.test. A: 3600 192.0.2.2 > - by ARecord/mail"},
+		},
+		"more changes than the guard allows": {
+			before: []source.Object{guarded, www, mail}, after: []source.Object{guarded, mail, address("www", "main", "www", "192.0.2.4")},
+			want: []string{"changes www.main.test. A: 3600 192.0.2.1 > 3600 192.0.2.4 by ARecord/www", "main is held"},
 		},
 		"SOA": {
 			before: []source.Object{main}, after: []source.Object{minimum},

@@ -247,3 +247,12 @@ func TestFlags(t *testing.T) {
 		}
 	}
 }
+
+// A plan that the guard of a zone would hold back says so.
+func TestPlanOfAGuardedZone(t *testing.T) {
+	guarded := strings.Replace(zoneText, "spec:\n", "spec:\n  guard: {neverEmpty: [www]}\n", 1)
+	_, text, err := makePlan(t, "app=dns", guarded, interceptor.Funcs{}, stored(t, guarded+record("www", "192.0.2.1"))...)
+	if want := "\nDNSZone dns/main would be Held: "; !errors.Is(err, ErrChanges) || !strings.Contains(text, want) {
+		t.Errorf("%v: no %q in\n%s", err, want, text)
+	}
+}

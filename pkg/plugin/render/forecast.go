@@ -11,7 +11,7 @@ import (
 // Forecast prints a line for each RRset that changes, and counts them.
 func Forecast(zones []forecast.Zone, p Palette) string {
 	rows := [][]cell{{{"ZONE", bold}, {"CHANGE", bold}, {"NAME", bold}, {"TYPE", bold}, {"TTL", bold}, {"VALUES", bold}, {"OBJECTS", bold}}}
-	counts, problems := map[forecast.Action]int{}, ""
+	counts, notes := map[forecast.Action]int{}, ""
 	for _, z := range zones {
 		for _, c := range z.Changes {
 			counts[c.Action]++
@@ -21,15 +21,18 @@ func Forecast(zones []forecast.Zone, p Palette) string {
 				{formatChange(c, func(d forecast.Data) string { return strings.Join(d.Values, ", ") }), plain}, {joinObjects(c.Objects), plain},
 			})
 		}
+		if z.Held {
+			notes += oneLine(fmt.Sprintf("%s would be Held: its guard sends none of what exceeds it until somebody confirms that", z.Object)) + "\n"
+		}
 		if z.Problem != "" {
-			problems += oneLine(fmt.Sprintf("%s would not be served: %s", z.Object, z.Problem)) + "\n"
+			notes += oneLine(fmt.Sprintf("%s would not be served: %s", z.Object, z.Problem)) + "\n"
 		}
 	}
 	if len(rows) == 1 {
-		return problems + "no answer changes\n"
+		return notes + "no answer changes\n"
 	}
 	sets, in := pluralize(int32(len(rows)-1), "RRset"), pluralize(int32(len(zones)), "zone") //nolint:gosec // counts of what is printed
-	return p.formatTable(rows) + problems + fmt.Sprintf("%s in %s: %d appear, %d change, %d vanish\n", sets, in, counts[forecast.Appears], counts[forecast.Changes], counts[forecast.Vanishes])
+	return p.formatTable(rows) + notes + fmt.Sprintf("%s in %s: %d appear, %d change, %d vanish\n", sets, in, counts[forecast.Appears], counts[forecast.Changes], counts[forecast.Vanishes])
 }
 
 func actionColor(a forecast.Action) textColor {

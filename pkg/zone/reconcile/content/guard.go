@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/guard"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
@@ -19,62 +19,18 @@ import (
 // many passes.
 const guardWindow = 10 * time.Minute
 
-// Guard is how much of a zone may vanish before somebody has to confirm it.
+// Guard is how much of a zone may vanish, with what is known of its holds.
 type Guard struct {
-	removed, changed limit
-	// neverEmpty are canonical owner names.
-	neverEmpty []string
+	guard.Guard
 	// Confirmed is the plan that somebody has confirmed; empty if none.
 	Confirmed string
 	// Held is true if the zone's status says that changes are held back.
 	Held bool
 }
 
-// limit is how many RRsets may vanish: a percentage of all, if these are minimum or more, and a number; negative where there is none.
-type limit struct{ percent, minimum, count int }
-
-// noLimit allows everything, defaultLimit the removal of half of a zone that is not small.
-var noLimit, defaultLimit = limit{-1, 0, -1}, limit{50, 100, -1}
-
-// GuardOf reads the guard of a zone. A zone that is being deleted has none: all of it is to vanish.
+// GuardOf reads the guard of a zone.
 func GuardOf(zone *v1beta1.DNSZone) Guard {
-	g := Guard{removed: defaultLimit, changed: noLimit, Confirmed: zone.Annotations[v1beta1.ConfirmAnnotation], Held: zone.Status.HeldPlan != ""}
-	spec := zone.Spec.Guard
-	switch {
-	case zone.DeletionTimestamp != nil:
-		g.removed = noLimit
-		return g
-	case spec == nil:
-		return g
-	}
-	if spec.Removed != nil {
-		g.removed = limitOf(spec.Removed)
-	}
-	if spec.Changed != nil {
-		g.changed = limitOf(spec.Changed)
-	}
-	for _, name := range spec.NeverEmpty {
-		if owner, err := source.OwnerName(name, zone.Spec.ZoneName); err == nil {
-			g.neverEmpty = append(g.neverEmpty, owner)
-		}
-	}
-	return g
-}
-
-func limitOf(spec *v1beta1.GuardLimit) limit {
-	l := noLimit
-	if spec.Percent != nil {
-		l.percent = int(*spec.Percent)
-	}
-	if spec.Count != nil {
-		l.count = int(*spec.Count)
-	}
-	return l
-}
-
-// allows reports whether n of so many RRsets may vanish.
-func (l limit) allows(n, of int) bool {
-	return n == 0 || (l.count < 0 || n <= l.count) && (l.percent < 0 || of < l.minimum || n*100 <= l.percent*of)
+	return Guard{guard.Of(zone), zone.Annotations[v1beta1.ConfirmAnnotation], zone.Status.HeldPlan != ""}
 }
 
 // Hold is what a guard holds back.
@@ -191,14 +147,14 @@ func (z *Zone) losses(lacking plan.Changes) (removed, changed []loss) {
 		}
 	}
 	for i, set := range lacking.UpdateOld {
-		if !isHeld(set) && losesValues(set, lacking.UpdateNew[i]) {
+		if !isHeld(set) && guard.LosesValues(set, lacking.UpdateNew[i]) {
 			add(&changed, set, lacking.UpdateNew[i])
 		}
 	}
 	for _, sets := range z.guard.held {
 		for _, set := range sets {
 			switch want, wanted := z.desired.Get(set.Key); {
-			case wanted && losesValues(set, want):
+			case wanted && guard.LosesValues(set, want):
 				add(&changed, set, want)
 			case !wanted:
 				add(&removed, set, rrset.RRset{})
@@ -207,11 +163,6 @@ func (z *Zone) losses(lacking plan.Changes) (removed, changed []loss) {
 	}
 	maps.DeleteFunc(z.guard.confirmed, func(key rrset.Key, _ rrset.RRset) bool { return !pending[key] })
 	return removed, changed
-}
-
-// losesValues reports whether an RRset that becomes another one loses a value.
-func losesValues(have, want rrset.RRset) bool {
-	return slices.ContainsFunc(have.Rdata, func(value string) bool { return !slices.Contains(want.Rdata, value) })
 }
 
 // renewWindow begins a window if there is none; a hold keeps its own. size is how many RRsets the zone has now.
@@ -227,7 +178,7 @@ func (g *guardState) renewWindow(size int, now time.Time) {
 
 func (g *guardState) mayRemove(all []loss, desired plan.Content) bool {
 	empties := func(l loss) bool {
-		if !slices.Contains(g.neverEmpty, l.have.Name) {
+		if !g.KeepsName(l.have.Name) {
 			return false
 		}
 		for range desired.At(l.have.Name) {
@@ -235,11 +186,11 @@ func (g *guardState) mayRemove(all []loss, desired plan.Content) bool {
 		}
 		return true
 	}
-	return len(all) == 0 || !g.standing && g.Guard.removed.allows(countLosses(g.removed, all), g.of) && !slices.ContainsFunc(all, empties)
+	return len(all) == 0 || !g.standing && g.AllowsRemovals(countLosses(g.removed, all), g.of) && !slices.ContainsFunc(all, empties)
 }
 
 func (g *guardState) mayChange(all []loss) bool {
-	return g.Guard.changed.allows(countLosses(g.changed, all), g.of) && !(g.standing && g.Guard.changed != noLimit && len(all) > 0)
+	return g.AllowsChanges(countLosses(g.changed, all), g.of) && !(g.standing && g.LimitsChanges() && len(all) > 0)
 }
 
 // countLosses counts the RRsets that vanished in a window, and those that are about to.
