@@ -52,6 +52,7 @@ func newCommand() *cobra.Command {
 		bindcar,
 		rndcCommand(),
 		validateCommand(),
+		planCommand(),
 	)
 	root.AddCommand(extensionCommands()...)
 	return root

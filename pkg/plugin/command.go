@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/lockstep-dns/lockstep/pkg/plugin/preview"
 	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
 	"github.com/lockstep-dns/lockstep/pkg/version"
 )
@@ -17,7 +18,7 @@ import (
 // Exit codes. diff has the same meanings for its own question.
 const (
 	exitOK        = 0
-	exitNotInSync = 1 // not in sync; different; not all imported; steps left; not well
+	exitNotInSync = 1 // not in sync; different; would change; not all imported; steps left; not well
 	exitError     = 2 // the question could not be answered
 )
 
@@ -43,7 +44,7 @@ func Run(ctx context.Context, args []string, out, errOut io.Writer, extensions .
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errNotInSync), errors.Is(err, errUnhealthy), slices.ContainsFunc(extensions, func(e Extension) bool { return errors.Is(err, e.Undone) }):
+	case errors.Is(err, errNotInSync), errors.Is(err, errUnhealthy), errors.Is(err, preview.ErrChanges), slices.ContainsFunc(extensions, func(e Extension) bool { return errors.Is(err, e.Undone) }):
 		return exitNotInSync
 	}
 	fmt.Fprintln(errOut, "error:", err)
@@ -66,6 +67,9 @@ flags for how to connect work as well (--token, --as-group, --certificate-author
   # Publish, and go on when every server has it
   kubectl apply -f www.yaml && kubectl lockstep status arecord/www --wait
 
+  # What would change, before it does
+  kubectl lockstep plan -f dns/
+
   # What the servers serve that is not declared, and the other way round
   kubectl lockstep diff dnszone/example-com`,
 		SilenceUsage:  true,
@@ -78,7 +82,8 @@ flags for how to connect work as well (--token, --as-group, --certificate-author
 	root.CompletionOptions.DisableDefaultCmd = true
 	o := newOptions()
 	o.addFlags(root.PersistentFlags())
-	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o), uiCommand(o), doctorCommand(o))
+	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o), uiCommand(o), doctorCommand(o),
+		preview.NewCommand("kubectl lockstep", o.kubeconfig(), o.newPalette))
 	for _, extension := range extensions {
 		root.AddCommand(extension.NewCommand("kubectl lockstep", o.kubeconfig()))
 	}

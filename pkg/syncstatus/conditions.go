@@ -34,7 +34,7 @@ type statusFacts struct {
 
 // severity orders states for messages, the most severe first.
 var severity = []sync.ServerState{
-	sync.StateDivergent, sync.StateMissing, sync.StateShadowed, sync.StateLame, sync.StateRefused, sync.StateNotLoaded,
+	sync.StateDivergent, sync.StateMissing, sync.StateShadowed, sync.StateLame, sync.StateRefused, sync.StateNotLoaded, sync.StateHeld,
 	sync.StateUnreachable, sync.StateStale,
 }
 

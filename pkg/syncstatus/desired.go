@@ -98,20 +98,36 @@ func (d *DesiredState) isUnobserved() bool {
 	return d.zone.Status.ObservedGeneration < d.zone.Generation
 }
 
-// remark is for a zone whose name servers wait for addresses, or that is only watched.
+// remark is for a zone whose name servers wait for addresses, that is only watched, or of which a guard holds something back.
 func (d *DesiredState) remark() string {
 	if d.desired == nil || d.desired.NameServers.Waiting == "" {
-		return d.pausedRemark()
+		return d.waitRemark()
 	}
-	return withRemark(d.desired.NameServers.Waiting, d.pausedRemark())
+	return withRemark(d.desired.NameServers.Waiting, d.waitRemark())
 }
 
-// pausedRemark is for a zone that is only watched.
-func (d *DesiredState) pausedRemark() string {
-	if d.zone.Annotations[v1beta1.PausedAnnotation] != "true" {
-		return ""
+func (d *DesiredState) waitRemark() string {
+	switch {
+	case d.zone.Annotations[v1beta1.PausedAnnotation] == "true":
+		return "the zone is paused by its annotation " + v1beta1.PausedAnnotation + ": nothing is changed on its servers"
+	case d.zone.Status.HeldPlan != "":
+		return "the zone's guard holds changes back until somebody confirms them: " + status.ConfirmCommand(d.zone, d.zone.Status.HeldPlan)
 	}
-	return "the zone is paused by its annotation " + v1beta1.PausedAnnotation + ": nothing is changed on its servers"
+	return ""
+}
+
+// isHeld reports whether the zone's guard holds back what is to become of an RRset: it is to be removed, or an object says so that declares it.
+func (d *DesiredState) isHeld(k rrset.Key) bool {
+	if d.zone.Status.HeldPlan == "" {
+		return false
+	}
+	saysSo := func(o source.ObjectKey) bool {
+		object := d.Object(o)
+		programmed := meta.FindStatusCondition(conditionsOf(object), status.Programmed)
+		return object != nil && programmed != nil && programmed.Reason == status.ReasonHeld
+	}
+	causes, pending := d.pending.Get(k)
+	return pending && (len(d.desiredAt(k).Rdata) == 0 || slices.ContainsFunc(causes, saysSo))
 }
 
 // hostStatus is how far the zone is configured on the instance or the provider of a server, and the message about that, from the zone's
@@ -166,7 +182,7 @@ func yieldOwners(s source.RRset, yield func(source.ObjectKey) bool) bool {
 // some may be repeated. That of objects that are out of sync may differ, too, without their being among them. all is true if
 // it is every object of the zone.
 func (d *DesiredState) AffectedObjects(old *DesiredState) (objects iter.Seq[source.ObjectKey], all bool) {
-	if old == nil || d.desired == nil || old.desired == nil || d.problem != old.problem || d.pausedRemark() != old.pausedRemark() ||
+	if old == nil || d.desired == nil || old.desired == nil || d.problem != old.problem || d.waitRemark() != old.waitRemark() ||
 		d.isUnobserved() != old.isUnobserved() || !equality.Semantic.DeepEqual(d.zoneFailure(d.zone.Namespace), old.zoneFailure(old.zone.Namespace)) {
 		return func(func(source.ObjectKey) bool) {}, true // A nil function cannot be ranged over.
 	}

@@ -48,7 +48,7 @@ func EndpointStatus(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, n
 			expires = at
 		}
 		zones = append(zones, j.shortName())
-		if remark := j.pausedRemark(); remark != "" {
+		if remark := j.waitRemark(); remark != "" {
 			remarks = append(remarks, j.shortName()+": "+remark)
 		}
 	}

@@ -291,7 +291,7 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 	var hidden obstacles
 	var unknown unknowns
 	var oldest time.Time
-	waiting, confirmed := true, true
+	waiting, confirmed, held := true, true, false
 	for _, k := range keys {
 		want, have, at, known := e.contentAt(j.DesiredState, k)
 		if !known {
@@ -307,7 +307,7 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 		if e.unsigned && j.isCached(k, have, at) {
 			e.cached++
 		}
-		waiting = waiting && (j.isPending(k) || j.isUnobserved())
+		waiting, held = waiting && (j.isPending(k) || j.isUnobserved()), held || j.isHeld(k)
 		if len(have.Rdata) == 0 {
 			missing++
 		}
@@ -316,6 +316,7 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 		}
 	}
 	row.State, row.Message = j.stateByData(e, differing, missing, waiting)
+	e.markHeld(&row, held)
 	hidden.describeIn(&row, differing == len(hidden.shadows))
 	unknown.describeIn(&row, len(keys))
 	setObservedAt(&row, oldest)
@@ -340,6 +341,13 @@ func (j *Evaluation) stateByData(e serverAnswer, differing, missing int, pending
 		return sync.StateMissing, fmt.Sprintf("serial %d is the newest, but the data is missing", *e.row.Serial)
 	}
 	return sync.StateDivergent, fmt.Sprintf("serial %d is the newest, but the data is not what is declared", *e.row.Serial)
+}
+
+// markHeld marks a server that waits for nothing but the confirmation of what the zone's guard holds back.
+func (e *serverAnswer) markHeld(row *sync.ServerStatus, held bool) {
+	if held && e.lag <= 0 && (row.State == sync.StateStale || row.State == sync.StateInSync) {
+		row.State, row.Message = sync.StateHeld, "the zone's guard holds the change back"
+	}
 }
 
 // saysAhead says that a secondary that others run is ahead of the zone's primaries; empty if it is not. A secondary of ours is ordered to

@@ -158,10 +158,10 @@ func stalledCondition(o source.Object) *metav1.Condition {
 }
 
 // zoneFailure is why nothing of the zone can be programmed until a person acts, as a condition that readers of a namespace may see; nil
-// if that is not so. An instance that is without the zone for too long is in its own row.
+// if that is not so. An instance that is without the zone for too long is in its own row, and so is what a guard holds back.
 func (d *DesiredState) zoneFailure(namespace string) *metav1.Condition {
 	s := d.zone.Status
-	if s.FailureReason == "" || s.FailureReason == status.ProgressDeadlineExceeded ||
+	if s.FailureReason == "" || s.FailureReason == status.ProgressDeadlineExceeded || s.FailureReason == status.ReasonHeld ||
 		s.ObservedGeneration != d.zone.Generation || v1beta1.IsGoing(d.zone) {
 		return nil
 	}

@@ -21,7 +21,7 @@ func (j *Evaluation) RecordStatus(r v1beta1.Record) *sync.SyncStatus {
 	out.Zone = j.shortName()
 	v := statusFacts{
 		accepted: j.accepted(r), stalled: cmp.Or(stalledCondition(r), j.zoneFailure(j.zone.Namespace)), stored: conditionsOf(r),
-		generation: r.GetGeneration(), at: j.at, remark: j.pausedRemark(), access: j.access,
+		generation: r.GetGeneration(), at: j.at, remark: j.waitRemark(), access: j.access,
 	}
 	p := j.partOf(r)
 	out.RRsets = p.desiredRRsets()

@@ -97,6 +97,7 @@ func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerSta
 		row.Observed = append(row.Observed, j.renderSOA(e.mirror.SOA))
 	}
 	row.State, row.Message = j.stateByData(e, differing, c.missing, pending)
+	e.markHeld(&row, j.zone.Status.HeldPlan != "")
 	if row.State != sync.StateInSync {
 		row.Message = fmt.Sprintf("%s (%s)", row.Message, countsText(row.Records, soaOff))
 	}

@@ -1,6 +1,7 @@
 package syncstatus
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,23 @@ func TestZoneStatus(t *testing.T) {
 			},
 			want: zoneOutcome{sync.PhasePropagating, states("Stale", "Stale"), []sync.RecordCounts{one, one},
 				sync.Summary{Servers: 2, Records: 1, RecordsOutOfSync: 1}, ""},
+		},
+		"a record that the guard keeps from leaving": {
+			zone:   func(z *v1beta1.DNSZone) { z.Status.HeldPlan = "f00d" },
+			record: func(r *v1beta1.ARecord) { r.DeletionTimestamp = &metav1.Time{Time: asked} },
+			answers: func(d *source.Zone) []observe.Observation {
+				return []observe.Observation{holds(d, 7, other), holds(d, 6, other)}
+			},
+			want: zoneOutcome{sync.PhaseOutOfSync, states("Held", "Stale"), []sync.RecordCounts{one, one},
+				sync.Summary{Servers: 2, Records: 1, RecordsOutOfSync: 1}, ""},
+		},
+		"foreign data that the guard keeps from being pruned": {
+			zone: func(z *v1beta1.DNSZone) { z.Status.HeldPlan = "f00d" },
+			answers: func(d *source.Zone) []observe.Observation {
+				return []observe.Observation{holds(d, 7, foreign), holds(d, 7)}
+			},
+			want: zoneOutcome{sync.PhaseOutOfSync, states("Held", "Held"), []sync.RecordCounts{{InSync: 2, Undeclared: 1}, all},
+				sync.Summary{Servers: 2, Records: 2}, ""},
 		},
 		"another start of authority": {
 			answers: func(d *source.Zone) []observe.Observation {
@@ -299,5 +317,29 @@ func TestInstance(t *testing.T) {
 		if ready == nil || propagated == nil || ready.Status != propagated.Status {
 			t.Errorf("%s: Ready is %v, Propagated %v", name, ready, propagated)
 		}
+	}
+}
+
+// A record of a zone that is held says how to confirm the plan if its own change is held back; one that is on its way is on its way.
+func TestHeldZoneSaysSo(t *testing.T) {
+	z := testZone(func(z *v1beta1.DNSZone) { z.Status.HeldPlan = "f00d" })
+	r := testRecord(z)
+	unprogrammed(r)
+	desired := build(t, z, r)
+	old := holds(desired, 7, rrset.RRset{Key: wwwA, TTL: 3600, Rdata: []string{"192.0.2.9"}})
+	verdict := func() *sync.SyncStatus {
+		return Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{old, old}, asked.Add(time.Second), History{}).RecordStatus(r)
+	}
+	if s := verdict(); s.Servers[0].State != sync.StateStale || s.Status.Phase != sync.PhasePropagating {
+		t.Errorf("on its way: %s, %s", s.Servers[0].State, s.Status.Phase)
+	}
+	r.Status.Conditions = []metav1.Condition{{Type: "Programmed", Status: metav1.ConditionFalse, Reason: "Held", ObservedGeneration: r.Generation}}
+	s := verdict()
+	if s.Servers[0].State != sync.StateHeld || s.Status.Phase != sync.PhaseOutOfSync || s.Status.InSync {
+		t.Errorf("held back: %s, %s", s.Servers[0].State, s.Status.Phase)
+	}
+	propagated := meta.FindStatusCondition(s.Status.Conditions, sync.ConditionPropagated)
+	if want := "bindy.firestoned.io/confirm=f00d"; propagated.Reason != "Held" || !strings.HasSuffix(propagated.Message, want) {
+		t.Errorf("%s: %s", propagated.Reason, propagated.Message)
 	}
 }

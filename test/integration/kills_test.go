@@ -17,7 +17,7 @@ import (
 func TestControllerKilled(t *testing.T) {
 	var f *fixture
 	kube.Disruptive(t, func() { f = newFixture(t, "killed.example", 2, 1) })
-	t.Run("burst", func(t *testing.T) { killedInBurst(f.newZone(t, "burst.example")) })
+	t.Run("burst", func(t *testing.T) { killedInBurst(f.newZone(t, "burst.example", withoutGuard)) })
 	f.runSub("replaced status", killedAfterReplacedStatus)
 }
 
@@ -26,6 +26,11 @@ func (f *fixture) killController(grace int64) {
 	if err := kube.KillControllers(f.Context(), f.client, grace); err != nil {
 		f.Fatal(err)
 	}
+}
+
+// withoutGuard lets a zone lose all records at once.
+func withoutGuard(z *v1beta1.DNSZone) {
+	z.Spec.Guard = &v1beta1.ZoneGuard{Removed: &v1beta1.GuardLimit{Percent: new(int32(100))}}
 }
 
 // The controller dies in the middle of a burst of creations, and again in the middle of their deletion: every record is

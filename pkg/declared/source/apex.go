@@ -45,8 +45,22 @@ func readApex(zone *v1beta1.DNSZone) (zoneApex, error) {
 	if a.ttl, err = effectiveTTL(spec.TTL, uint32(v1beta1.DefaultTTL)); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, a.readSOA(&spec.SOARecord), a.readServers(spec))
+	errs = append(errs, a.readSOA(&spec.SOARecord), a.readServers(spec), checkGuard(spec.Guard, a.name))
 	return a, errors.Join(errs...)
+}
+
+// checkGuard reads the names of a guard, all of which have to be in the zone.
+func checkGuard(guard *v1beta1.ZoneGuard, zone string) error {
+	if guard == nil {
+		return nil
+	}
+	var errs []error
+	for i, name := range guard.NeverEmpty {
+		if _, err := OwnerName(name, zone); err != nil {
+			errs = append(errs, fmt.Errorf("spec.guard.neverEmpty[%d]: %w", i, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // ZoneName is the canonical name of a zone, which may be written with or without the final dot. The root is an error.

@@ -305,7 +305,10 @@ func TestBuildRefusesZone(t *testing.T) {
 			s.NameServers = []v1beta1.NameServer{{Hostname: "a", IPv4Address: "2001:db8::1"}}
 		}, "spec.nameServers[0].ipv4Address: "},
 		"older address": {func(s *v1beta1.DNSZoneSpec) { s.NameServerIPs = map[string]string{"ns1": "x"} }, "spec.nameServerIps"},
-		"all at once":   {func(s *v1beta1.DNSZoneSpec) { s.SOARecord = v1beta1.SOARecord{Retry: -1} }, "spec.soaRecord.retry: "},
+		"guarded name": {func(s *v1beta1.DNSZoneSpec) {
+			s.Guard = &v1beta1.ZoneGuard{NeverEmpty: []string{"www", "www.example.org."}}
+		}, "spec.guard.neverEmpty[1]: "},
+		"all at once": {func(s *v1beta1.DNSZoneSpec) { s.SOARecord = v1beta1.SOARecord{Retry: -1} }, "spec.soaRecord.retry: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			z, err := Build(zoneWith(test.spec), nil, Options{})

@@ -10,7 +10,7 @@ import (
 
 // passing are reasons for which a record, an endpoint or a provider is not ready and that pass by themselves, or with a zone whose own
 // status has the cause.
-var passing = map[string]bool{Pending: true, ZoneNotConfigured: true, NoPrimaryInstances: true, PrimaryFailed: true, Paused: true}
+var passing = map[string]bool{Pending: true, ZoneNotConfigured: true, NoPrimaryInstances: true, PrimaryFailed: true, Paused: true, ReasonHeld: true}
 
 // FailureOf is the reason for which a stored object has failed, as its status says: one that a person has to end. It is empty if the
 // object has not failed, if its status is about another generation than the present one, and if it is being deleted.

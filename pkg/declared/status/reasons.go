@@ -36,6 +36,8 @@ const (
 	AddressPending        = "AddressPending"
 	Overwritten           = "Overwritten"
 	Paused                = "Paused"
+	// ReasonHeld is the reason for what a zone's guard holds back.
+	ReasonHeld = "Held"
 )
 
 // Reasons of records.

@@ -41,6 +41,9 @@ type ZoneFacts struct {
 	// Paused is true if the zone is only watched; Pending then counts the RRsets that would change.
 	Paused  bool
 	Pending int
+	// HeldPlan names what the zone's guard holds back, and Guarded says so; empty and the zero value if that is nothing.
+	HeldPlan string
+	Guarded  Verdict
 	// Foreign counts the RRsets that no object declares; ForeignSample has some of them, sorted.
 	Foreign       int
 	ForeignSample []string
@@ -74,6 +77,7 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 		next.RecordsCount = int32(f.Programmed) //nolint:gosec // far below 2^31
 		next.Records = f.Records[:min(len(f.Records), MaxZoneRecords)]
 		next.ForeignRRsetsCount, next.ForeignRRsets = int32(f.Foreign), f.ForeignSample //nolint:gosec // far below 2^31
+		next.HeldPlan = f.HeldPlan
 		if f.DNSSECKnown {
 			next.DNSSEC = f.DNSSEC
 		}
@@ -153,6 +157,9 @@ func zoneVerdicts(f ZoneFacts) ZoneVerdicts {
 	case f.Waiting != "":
 		pending := f.Waiting + "; until then the name servers and their addresses stay as they are; " + served
 		return ZoneVerdicts{False(AddressPending, pending), False(AddressPending, pending), True(AddressPending, pending)}
+	case f.HeldPlan != "":
+		held := f.Guarded.Message + "; " + served
+		return ZoneVerdicts{False(ReasonHeld, held), False(ReasonHeld, held), True(ReasonHeld, held)}
 	case f.Unready > 0:
 		return ZoneVerdicts{False(PartialReconciliation, served), False(PartialReconciliation, served), True(PartialReconciliation, served)}
 	case f.Untransferred != "":
@@ -225,4 +232,9 @@ func (v *ZoneVerdicts) markOverdue(why string) {
 func AheadOfPrimaries(serial, primaries uint32) string {
 	return fmt.Sprintf("serial %d is ahead of the primaries' %d: no transfer will repair it until theirs is higher; set spec.soaRecord.serial of the DNSZone to %d",
 		serial, primaries, rrset.AddSerial(serial, 1))
+}
+
+// ConfirmCommand is the command that confirms a plan that the guard of a zone holds back.
+func ConfirmCommand(zone *v1beta1.DNSZone, plan string) string {
+	return fmt.Sprintf("kubectl annotate --overwrite dnszone -n %s %s %s=%s", zone.Namespace, zone.Name, v1beta1.ConfirmAnnotation, plan)
 }

@@ -27,6 +27,7 @@ func TestZoneVerdicts(t *testing.T) {
 		"a record was refused":     {ZoneFacts{Problem: fine, Programmed: 1, Unready: 1, Servers: 3, Current: 3}, "False", "False", "True", PartialReconciliation},
 		"paused, as declared":      {ZoneFacts{Problem: fine, Paused: true, Programmed: 1, Servers: 3, Current: 3}, "True", "False", "False", Paused},
 		"paused, not as declared":  {ZoneFacts{Problem: fine, Paused: true, Pending: 2, Unready: 1, Servers: 3, Current: 3}, "False", "False", "True", Paused},
+		"held by its guard":        {ZoneFacts{Problem: fine, HeldPlan: "f00d", Guarded: False(ReasonHeld, "3 removals"), Programmed: 1, Unready: 1, Servers: 3, Current: 3}, "False", "False", "True", ReasonHeld},
 		"the primary is not there": {ZoneFacts{Problem: False(PrimaryFailed, "gone"), Unready: 2, Servers: 3}, "False", "False", "True", PrimaryFailed},
 	}
 	for name, c := range cases {
@@ -42,6 +43,18 @@ func TestZoneVerdicts(t *testing.T) {
 				t.Errorf("the reason is %s, want %s", r, c.reason)
 			}
 		})
+	}
+}
+
+// The plan that is held back stays in the status while nobody knows what primaries hold: another controller has to know of it.
+func TestZoneHeldPlan(t *testing.T) {
+	facts := ZoneFacts{Problem: True(ReconcileSucceeded, ""), Servers: 1, Current: 1, HeldPlan: "f00d", Guarded: False(ReasonHeld, "3 removals")}
+	s := Zone(v1beta1.DNSZoneStatus{}, facts, early)
+	if s = Zone(s, ZoneFacts{Problem: False(PrimaryFailed, "gone")}, late); s.HeldPlan != "f00d" {
+		t.Errorf("the plan is %q while a primary is away", s.HeldPlan)
+	}
+	if s = Zone(s, ZoneFacts{Problem: facts.Problem, Servers: 1, Current: 1}, late); s.HeldPlan != "" {
+		t.Errorf("the plan is %q when nothing is held back", s.HeldPlan)
 	}
 }
 

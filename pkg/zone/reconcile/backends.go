@@ -59,11 +59,12 @@ func (p zonePass) reconcileBackends(ctx context.Context) []backend.Outcome {
 	if p.backends != nil {
 		p.backends.Follow(p.key(), p.dnsName(), providers, func() { p.zones.Enqueue(p.key()) })
 	}
+	want := p.state.content.Wanted()
 	var wg sync.WaitGroup
 	for i, at := range providers {
 		if outcomes[i].Err == nil {
 			wg.Go(func() {
-				outcomes[i] = backend.Sync(ctx, backend.Named{Backend: backends[i], Name: at.Name}, p.dnsName(), p.state.content.Desired(), p.isPaused())
+				outcomes[i] = backend.Sync(ctx, backend.Named{Backend: backends[i], Name: at.Name, Review: p.review}, p.dnsName(), want, p.isPaused())
 			})
 		}
 	}

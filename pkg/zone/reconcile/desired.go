@@ -9,6 +9,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
@@ -20,6 +21,7 @@ func (p zonePass) declare(ctx context.Context) (declared statuswriter.SyncComple
 	}
 	zone := p.state.content
 	zone.SetPrune(p.zone.Annotations[v1beta1.PruneAnnotation] == "true")
+	zone.SetGuard(content.GuardOf(p.zone))
 	servers := membership.NameServers(p.instances)
 	all := !zone.IsBuiltFor(p.zone, servers)
 	if all {

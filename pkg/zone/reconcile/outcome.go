@@ -32,7 +32,8 @@ func (p zonePass) conclude(declared statuswriter.SyncCompleted, r reconciled) st
 	if !r.obstacle.Holds() {
 		return event
 	}
-	isStuck := func(key rrset.Key) bool { _, stuck := event.Unprogrammed[key]; return stuck }
+	event = p.addHeld(event)
+	isStuck := isStuckIn(event)
 	p.remember(r, isStuck)
 	event.DNSSEC, event.DNSSECKnown, event.Remark = p.state.dnssec, p.state.dnssecKnown, cmp.Or(r.remark, p.signing.Remark(p.state.dnssec))
 	event.Removed = corrected(r.primaries, isStuck)
@@ -138,6 +139,11 @@ func (p zonePass) noteSettled(primaries []primary, serial uint32) {
 	if p.state.content.SettleForeign(mirrors) {
 		p.zones.Enqueue(p.key())
 	}
+}
+
+// isStuckIn reports of an RRset whether a pass could not bring it to what is desired.
+func isStuckIn(event statuswriter.SyncCompleted) func(rrset.Key) bool {
+	return func(key rrset.Key) bool { _, stuck := event.Unprogrammed[key]; return stuck }
 }
 
 // releaseTimeout is how long the deletion of an object waits for secondaries that hold its data and do not follow.

@@ -111,6 +111,9 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 		if d := event.Desired; d.NameServers.Waiting != "" && event.Unprogrammed != nil {
 			event.Unprogrammed[rrset.Key{Name: d.Name, Type: dns.TypeNS}] = problem(status.AddressPending, "%s", d.NameServers.Waiting)
 		}
+		if event.Problem.Holds() {
+			err = errors.Join(err, p.dropConfirmation(ctx, isStuckIn(event)))
+		}
 	}
 	event.Touched, event.All = touchedSince(p.state.last, event)
 	event.At = p.now()

@@ -228,6 +228,7 @@ func (p zonePass) compareAll(ctx context.Context, primaries []primary, last targ
 			compared[i] = p.noteDrift(before, p.compare(q, t))
 		}
 	}
+	compared = p.holdBack(compared, t)
 	line, _ = split(compared)
 	t.soa = p.chooseSOA(line, t)
 	return compared, t

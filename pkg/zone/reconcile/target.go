@@ -123,7 +123,7 @@ func (p zonePass) needsNewSerial(line []primary, t target) bool {
 		return true
 	}
 	if t.of == (types.NamespacedName{}) {
-		return t.needsSerial || p.state.content.DiffersFrom(t.reference)
+		return t.needsSerial || p.state.content.ChangesOf(t.reference).HasChanges()
 	}
 	for _, q := range line {
 		if q.seen.Mirror != nil && rrset.SerialLess(t.reference.SOA.Serial, q.seen.Serial) {

@@ -64,6 +64,9 @@ type SyncCompleted struct {
 	// Paused is true when the zone was only watched; Pending then counts the RRsets that would change.
 	Paused  bool
 	Pending int
+	// HeldPlan names what the zone's guard holds back, and Guarded says so; empty and the zero value if that is nothing.
+	HeldPlan string
+	Guarded  status.Verdict
 	// Drift counts the RRsets that this pass corrected after somebody else had changed them.
 	Drift int
 	// Contested says, for each RRset that somebody else overwrites again and again, on which server and with what.

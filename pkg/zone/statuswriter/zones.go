@@ -96,6 +96,7 @@ func zoneFacts(e SyncCompleted) status.ZoneFacts {
 	f := status.ZoneFacts{
 		Generation: e.Zone.Generation, Serial: e.Serial, Problem: e.Problem, Failure: e.Failure, Servers: len(e.Servers),
 		Paused: e.Paused, Pending: e.Pending, Foreign: e.Foreign, Remark: remarkOn(e), Arrivals: e.Arrivals, DNSSEC: e.DNSSEC, DNSSECKnown: e.DNSSECKnown,
+		HeldPlan: e.HeldPlan, Guarded: e.Guarded,
 	}
 	if n := len(e.Contested); n > 0 {
 		f.Contested = strings.Join(e.Contested[:min(n, 3)], "; ")

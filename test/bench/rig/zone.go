@@ -18,6 +18,7 @@ func (r *Rig) NewZone(object, zone string) *v1beta1.DNSZone {
 	z := &v1beta1.DNSZone{ObjectMeta: r.ObjectMeta(object, nil)}
 	z.Spec.ZoneName, z.Spec.ClusterRef = zone, clusterName
 	z.Spec.SOARecord = v1beta1.SOARecord{PrimaryNS: "ns1." + zone + ".", AdminEmail: "hostmaster." + zone + "."}
+	z.Spec.Guard = &v1beta1.ZoneGuard{Removed: &v1beta1.GuardLimit{Percent: new(int32(100))}} // Benchmarks delete all records of a zone.
 	z.Spec.RecordsFrom = []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchLabels: ZoneLabels(object)}}}
 	return z
 }

@@ -128,6 +128,57 @@ type DNSZoneSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]*$')",message="spec.dnssecPolicy must be the name of a dnssec-policy: letters, digits, \".\", \"_\" and \"-\""
 	DNSSECPolicy string `json:"dnssecPolicy,omitempty"`
+
+	// Guard is how much of the zone may vanish from its servers before somebody has to confirm it. Without it, a zone of 100
+	// RRsets or more may lose half of them within ten minutes.
+	//
+	// +optional
+	Guard *ZoneGuard `json:"guard,omitempty"`
+}
+
+// ZoneGuard limits how many RRsets of a zone may vanish within ten minutes. What exceeds a limit is not sent to any server:
+// the zone is Held, and status.heldPlan names what is held back. The annotation bindy.firestoned.io/confirm with that value
+// confirms it. The deletion of the DNSZone is not limited.
+type ZoneGuard struct {
+	// Removed limits how many RRsets may be removed. Without it, zones of 100 RRsets or more may lose 50 percent. "percent: 100"
+	// is no limit.
+	//
+	// +optional
+	Removed *GuardLimit `json:"removed,omitempty"`
+
+	// Changed limits how many RRsets may lose values and have others, or fewer, from then on. Without it there is no limit. A
+	// new TTL, or a value in addition, is no loss.
+	//
+	// +optional
+	Changed *GuardLimit `json:"changed,omitempty"`
+
+	// NeverEmpty are names at which the last RRset is never removed without confirmation, as spec.name of records has them: "@",
+	// "www", or "www.example.com.".
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=254
+	NeverEmpty []string `json:"neverEmpty,omitempty"`
+}
+
+// GuardLimit is a number of RRsets. If both fields are set, neither may be exceeded.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.percent) || has(self.count)",message="a limit has percent, count, or both"
+type GuardLimit struct {
+	// Percent of the RRsets that the zone has, 0 to 100. With 0 nothing may vanish.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Percent *int32 `json:"percent,omitempty"`
+
+	// Count of RRsets, 0 or more.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Count *int32 `json:"count,omitempty"`
 }
 
 // SOARecord holds the fields of an SOA record (RFC 1035, section 3.3.13).
@@ -237,7 +288,7 @@ type NameServer struct {
 // DNSZoneStatus is what the controller observed about a zone.
 type DNSZoneStatus struct {
 	// Conditions of the zone. Ready: every instance is configured with it; the reason is ReconcileSucceeded,
-	// PartialReconciliation, DuplicateZone, ReconcileDegraded, PrimaryFailed or AddressPending. Progressing: a change is being applied.
+	// PartialReconciliation, DuplicateZone, ReconcileDegraded, PrimaryFailed, AddressPending or Held. Progressing: a change is being applied.
 	// Degraded: the zone is served, but not as declared.
 	//
 	// +optional
@@ -314,6 +365,12 @@ type DNSZoneStatus struct {
 	// +optional
 	// +listType=atomic
 	ForeignRRsets []string `json:"foreignRRsets,omitempty"`
+
+	// HeldPlan names the changes that spec.guard holds back; empty if there are none. To confirm them, set the annotation
+	// bindy.firestoned.io/confirm to it. Other changes are another plan.
+	//
+	// +optional
+	HeldPlan string `json:"heldPlan,omitempty"`
 
 	// DNSSEC describes how the zone is signed. Absent if it is not.
 	//

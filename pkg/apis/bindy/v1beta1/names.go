@@ -31,6 +31,9 @@ const (
 	PausedAnnotation = GroupName + "/paused"
 	// PruneAnnotation with the value "true" on a zone removes RRsets that no object declares.
 	PruneAnnotation = GroupName + "/prune"
+	// ConfirmAnnotation on a zone holds the status.heldPlan that may go out although spec.guard holds it back. It confirms that plan
+	// alone, and is removed when that is done.
+	ConfirmAnnotation = GroupName + "/confirm"
 	// AllowDeletionAnnotation with the value "true" on a zone, instance or cluster permits its deletion although others
 	// depend on it: records on the zone, zones on the cluster or on the last primary.
 	AllowDeletionAnnotation = GroupName + "/allow-deletion"

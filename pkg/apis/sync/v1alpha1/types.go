@@ -197,8 +197,8 @@ type ServerStatus struct {
 	// Whether the pod is ready.
 	PodReady bool `json:"podReady"`
 	// What the answers show. InSync: the server serves what is declared. Stale: an older serial, or a change that has not
-	// been programmed yet; wait. Missing: the current serial without the RRset. Divergent: the current serial with other
-	// data, or a serial ahead of the primaries', which no transfer will repair. Shadowed: the data is there, but the server
+	// been programmed yet; wait. Held: the zone's guard holds the change back until somebody confirms it. Missing: the
+	// current serial without the RRset. Divergent: the current serial with other data, or a serial ahead of the primaries', which no transfer will repair. Shadowed: the data is there, but the server
 	// answers something else, for example from a zone below; see shadowedBy. NotLoaded: the zone is configured but has
 	// no data (SERVFAIL) because it was never transferred, has expired or is broken. Lame: an answer without authority.
 	// Refused: the server refuses the query. Unreachable: no answer.
@@ -305,6 +305,8 @@ const (
 	StateInSync ServerState = "InSync"
 	// StateStale means an older serial, or a change that has not been programmed yet: wait.
 	StateStale ServerState = "Stale"
+	// StateHeld means that the zone's guard holds back what is declared, until somebody confirms it.
+	StateHeld ServerState = "Held"
 	// StateMissing means the current serial without the RRset.
 	StateMissing ServerState = "Missing"
 	// StateDivergent means other data at the current serial, or a serial ahead of the primaries'.

@@ -27,6 +27,9 @@ const maxSample = 100
 type Named struct {
 	host.Backend
 	Name string
+	// Review decides on what is about to change in a zone that has have. It returns what the zone is to hold, and whether that is something
+	// else than before. Nil allows everything.
+	Review func(have plan.Content, lacking plan.Changes) (want plan.Content, other bool)
 }
 
 // Outcome is how a zone is at a backend after a pass.
@@ -60,17 +63,18 @@ type run struct {
 
 // Sync brings a zone to a backend, unless it is paused: then it is only looked at.
 func Sync(ctx context.Context, b Named, zone string, want plan.Content, paused bool) Outcome {
-	r := &run{backend: b, zone: zone, want: want, reasons: b.Unsupported(zone, want), desired: make(plan.Map, want.Len())}
-	for set := range want.All() {
-		if set.Type == dns.TypeNS && set.Name == zone || r.reasons[set.Key] != "" {
-			continue // The NS records of the apex are the backend's own.
-		}
-		r.desired[set.Key] = set
-	}
+	r := &run{backend: b, zone: zone}
+	r.setWanted(want)
 	defer r.release()
 	out := Outcome{Name: b.Name, Apex: b.Apex()}
 	if out.Err = r.look(ctx); out.Err != nil {
 		return out
+	}
+	if b.Review != nil && !paused {
+		if want, other := b.Review(r.seen.Content, r.lacking); other {
+			r.setWanted(want)
+			r.compare()
+		}
 	}
 	for try := 0; try < maxTries && !paused && r.lacking.HasChanges(); try++ {
 		if out.Applied.Len() == 0 {
@@ -85,13 +89,28 @@ func Sync(ctx context.Context, b Named, zone string, want plan.Content, paused b
 	return out
 }
 
+// setWanted sets what the backend is to hold.
+func (r *run) setWanted(want plan.Content) {
+	r.want, r.reasons, r.desired = want, r.backend.Unsupported(r.zone, want), make(plan.Map, want.Len())
+	for set := range want.All() {
+		if set.Type == dns.TypeNS && set.Name == r.zone || r.reasons[set.Key] != "" {
+			continue // The NS records of the apex are the backend's own.
+		}
+		r.desired[set.Key] = set
+	}
+}
+
 // look reads the zone and finds what it lacks.
 func (r *run) look(ctx context.Context) (err error) {
 	r.release()
 	if r.seen, err = r.backend.Observe(ctx, r.zone); err == nil {
-		r.lacking = plan.Calculate(r.desired, r.seen.Content, r.seen.Ours, rrset.SOA{}, rrset.SOA{})
+		r.compare()
 	}
 	return err
+}
+
+func (r *run) compare() {
+	r.lacking = plan.Calculate(r.desired, r.seen.Content, r.seen.Ours, rrset.SOA{}, rrset.SOA{})
 }
 
 func (r *run) release() {

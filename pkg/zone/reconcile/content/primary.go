@@ -81,7 +81,7 @@ func (z *Zone) Changes(p *Primary, soa rrset.SOA) plan.Changes {
 // IsAtRest reports whether a primary had, when it was last compared, what is desired now, but for what it refused a short
 // while ago. It returns what the primary lacks then.
 func (z *Zone) IsAtRest(p *Primary, now time.Time) (lacks plan.Changes, rests bool) {
-	if p.Desired != z.desired || p.prune != z.prune || len(p.names) > 0 {
+	if p.Desired != z.desired || p.prune != z.prune || len(p.names) > 0 || z.guard.isConfirmed() {
 		return lacks, false
 	}
 	lacks = z.Changes(p, p.SOA)
@@ -140,7 +140,7 @@ func (z *Zone) sides(p *Primary, mirror, bottom *observe.Mirror) (want, have pla
 		isTheirs := func(key rrset.Key) bool {
 			return (z.desired.IsApexData(key) || z.desired.IsKept(key)) && !deletable(key)
 		}
-		return without(z.desired, z.desired.IsApexData), without(mirror, isTheirs), deletable
+		return without(z.Wanted(), z.desired.IsApexData), without(mirror, isTheirs), deletable
 	}
 	want, deletable = z.wanted(bottom)
 	if bottom == nil && z.desired.NameServers.Waiting != "" {

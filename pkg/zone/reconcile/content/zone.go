@@ -50,6 +50,7 @@ type Zone struct {
 	foreign plan.Map
 	// prune is true while everything that nobody declares may be deleted.
 	prune     bool
+	guard     guardState
 	primaries map[types.NamespacedName]*Primary
 }
 
@@ -62,7 +63,12 @@ func NewZone() *Zone {
 func (z *Zone) Desired() *source.Zone { return z.desired }
 
 // SetPrune sets whether everything that nobody declares may be deleted.
-func (z *Zone) SetPrune(prune bool) { z.prune = prune }
+func (z *Zone) SetPrune(prune bool) {
+	if z.prune != prune {
+		z.prune = prune
+		z.forgetHold() // It may be of what is not to be deleted any more.
+	}
+}
 
 // IsBuiltFor reports whether the desired state is one for the zone as it is. Otherwise it has to be built anew, from all
 // objects.
@@ -131,12 +137,12 @@ func (z *Zone) compareKept(versions ...*source.Zone) {
 	}
 }
 
-// published is what is desired, without what primaries keep as it is.
+// published is what servers are to hold, without what primaries keep as it is.
 func (z *Zone) published() plan.Content {
 	if z.desired.NameServers.Waiting == "" {
-		return z.desired
+		return z.Wanted()
 	}
-	return without(z.desired, z.desired.IsKept)
+	return without(z.Wanted(), z.desired.IsKept)
 }
 
 // without hides RRsets of a content.
@@ -252,6 +258,9 @@ func (z *Zone) retire(key rrset.Key, declared bool) {
 // the serial on which the primaries are.
 func (z *Zone) ForgetRetired(gone func(key rrset.Key, shared bool) bool, serial uint32, now time.Time) {
 	maps.DeleteFunc(z.retired, func(key rrset.Key, declared bool) bool {
+		if _, held := z.guard.held[key.Name]; held {
+			return false
+		}
 		desired := z.isDesired(key)
 		if desired && !z.desired.IsApexData(key) {
 			return true
@@ -295,7 +304,7 @@ func (z *Zone) isForeign(key rrset.Key) bool {
 // Complete yields everything that a primary is to hold: what is desired and, of a reference, what nobody here declared.
 func (z *Zone) Complete(reference *observe.Mirror) iter.Seq[rrset.RRset] {
 	if reference == nil {
-		return z.desired.All()
+		return z.Wanted().All()
 	}
 	return func(yield func(rrset.RRset) bool) {
 		z.mu.Lock()
@@ -304,7 +313,7 @@ func (z *Zone) Complete(reference *observe.Mirror) iter.Seq[rrset.RRset] {
 	}
 }
 
-// DiffersFrom reports whether a copy of the zone lacks anything that is desired.
-func (z *Zone) DiffersFrom(copied *observe.Mirror) bool {
-	return plan.Calculate(z.published(), copied, z.isDeletable, z.desired.SOA, copied.SOA).HasChanges()
+// ChangesOf returns what a copy of the zone lacks.
+func (z *Zone) ChangesOf(copied *observe.Mirror) plan.Changes {
+	return plan.Calculate(z.published(), copied, z.isDeletable, z.desired.SOA, copied.SOA)
 }

@@ -1,0 +1,269 @@
+package preview
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/kube/manifest"
+)
+
+// pageSize is how many objects are listed at a time.
+const pageSize = 500
+
+// objectKey names an object of any kind.
+type objectKey = source.ObjectKey
+
+// cluster is the objects of a cluster, and what they would be.
+type cluster struct {
+	client client.Client
+	// namespace is that of objects in files that name none.
+	namespace string
+	// before are the objects that there are, after those that there would be.
+	before, after map[objectKey]source.Object
+	refused       []Refusal
+	remarks       []string
+}
+
+// clusterScoped are our kinds without a namespace.
+var clusterScoped = map[string]bool{"Bind9GlobalCluster": true, "ClusterBind9Provider": true, "ZoneGrant": true}
+
+// listKinds are the kinds that decide what zones hold.
+func listKinds() []client.ObjectList {
+	lists := []client.ObjectList{
+		&v1beta1.DNSZoneList{}, &v1beta1.Bind9InstanceList{}, &v1beta1.Bind9GlobalClusterList{}, &v1beta1.ClusterBind9ProviderList{},
+		&v1beta1.ZoneGrantList{}, &v1beta1.DNSProviderList{}, &v1alpha1.DNSEndpointList{},
+	}
+	for _, k := range v1beta1.RecordKinds {
+		lists = append(lists, k.NewList().(client.ObjectList))
+	}
+	return lists
+}
+
+// read reads the objects of all namespaces, or of the given ones if the user may read no others.
+func (c *cluster) read(ctx context.Context, namespaces []string) error {
+	c.before = map[objectKey]source.Object{}
+	for _, list := range listKinds() {
+		gvk, err := c.client.GroupVersionKindFor(list)
+		if err != nil {
+			return err
+		}
+		kind := strings.TrimSuffix(gvk.Kind, "List")
+		err = c.readKind(ctx, kind, list, "")
+		if apierrors.IsForbidden(err) && !clusterScoped[kind] {
+			for _, namespace := range namespaces {
+				if err = c.readKind(ctx, kind, list, namespace); err != nil {
+					break
+				}
+			}
+			if err == nil {
+				c.addRemark("%ss of other namespaces are not taken into account: you may not list them", kind)
+			}
+		}
+		switch {
+		case meta.IsNoMatchError(err): // DNSEndpoints are optional.
+		case apierrors.IsForbidden(err):
+			c.addRemark("%ss are not taken into account: %v", kind, err)
+		case err != nil:
+			return fmt.Errorf("listing %ss: %w", kind, err)
+		}
+	}
+	c.after = maps.Clone(c.before)
+	return nil
+}
+
+func (c *cluster) addRemark(format string, args ...any) {
+	c.remarks = append(c.remarks, fmt.Sprintf(format, args...))
+}
+
+func (c *cluster) readKind(ctx context.Context, kind string, empty client.ObjectList, namespace string) error {
+	for next := ""; ; {
+		list := empty.DeepCopyObject().(client.ObjectList)
+		if err := c.client.List(ctx, list, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next)); err != nil {
+			return err
+		}
+		add := func(o runtime.Object) error {
+			object := o.(source.Object)
+			c.before[objectKey{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}] = object
+			return nil
+		}
+		if err := meta.EachListItem(list, add); err != nil {
+			return err
+		}
+		if next = list.GetContinue(); next == "" {
+			return nil
+		}
+	}
+}
+
+// apply has an object be what it would be after an apply. What is refused stays as it is.
+func (c *cluster) apply(ctx context.Context, o manifest.Object) error {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(o.GroupVersionKind())
+	err := c.client.Get(ctx, client.ObjectKeyFromObject(&o), live)
+	var stored *unstructured.Unstructured
+	switch {
+	case apierrors.IsNotFound(err):
+		stored = o.DeepCopy()
+		err = c.client.Create(ctx, stored, client.DryRunAll)
+	case err == nil:
+		stored, err = c.patch(ctx, &o.Unstructured, live)
+	}
+	switch {
+	case err == nil:
+	case isUnasked(err):
+		c.addRemark("%s was not asked of kube-apiserver, so admission may still refuse it: %v", keyOf(&o), err)
+		if stored, err = mergeLocally(&o.Unstructured, live); err != nil {
+			return fmt.Errorf("%s: %w", keyOf(&o), err)
+		}
+	case isRefusal(err):
+		c.refuse(o.File, o.Line(""), keyOf(&o), err)
+		return nil
+	default:
+		return fmt.Errorf("%s: %w", keyOf(&o), err)
+	}
+	return c.set(stored)
+}
+
+// patch applies an object over one that there is, in the way in which it was applied before: by the field manager that did, or by
+// comparison with the annotation of kubectl apply.
+func (c *cluster) patch(ctx context.Context, o, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	stored := o.DeepCopy()
+	if manager := applierOf(live); manager != "" {
+		text, err := json.Marshal(o)
+		if err != nil {
+			return nil, err
+		}
+		return stored, c.client.Patch(ctx, stored, client.RawPatch(types.ApplyPatchType, text), client.FieldOwner(manager), client.ForceOwnership, client.DryRunAll)
+	}
+	patch, err := mergePatch(o, live)
+	if err != nil {
+		return nil, err
+	}
+	return stored, c.client.Patch(ctx, stored, client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
+}
+
+// applierOf returns the field manager that has applied an object on the server's side; empty if none has.
+func applierOf(live *unstructured.Unstructured) string {
+	for _, f := range live.GetManagedFields() {
+		if f.Operation == metav1.ManagedFieldsOperationApply && f.Subresource == "" && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:spec"`) {
+			return f.Manager
+		}
+	}
+	return ""
+}
+
+// mergePatch is what kubectl apply sends on the client's side: what the file no longer has is removed if it had it at the last apply.
+func mergePatch(o, live *unstructured.Unstructured) ([]byte, error) {
+	modified, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	current, err := json.Marshal(live)
+	if err != nil {
+		return nil, err
+	}
+	original := []byte(live.GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"])
+	return jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
+}
+
+// mergeLocally returns what an apply would probably store; live has no name if there is no such object, or it cannot be read.
+func mergeLocally(o, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	merged := o.DeepCopy()
+	if live.GetName() == "" {
+		merged.SetCreationTimestamp(metav1.NewTime(time.Now())) // The youngest of all.
+		return merged, nil
+	}
+	patch, err := mergePatch(o, live)
+	if err != nil {
+		return nil, err
+	}
+	current, err := json.Marshal(live)
+	if err != nil {
+		return nil, err
+	}
+	text, err := jsonpatch.MergePatch(current, patch)
+	if err != nil {
+		return nil, err
+	}
+	return merged, json.Unmarshal(text, merged)
+}
+
+// isUnasked reports whether a request did not come to admission: the user has no right to make it, or there is no such namespace or kind yet.
+func isUnasked(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot ") && strings.Contains(err.Error(), " resource ")
+}
+
+// isRefusal reports whether kube-apiserver or admission says that it would not store an object.
+func isRefusal(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 && !apierrors.IsUnauthorized(err) && !apierrors.IsTooManyRequests(err)
+}
+
+func (c *cluster) refuse(file string, line int, key objectKey, err error) {
+	c.refused = append(c.refused, Refusal{File: file, Line: line, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Message: err.Error()})
+}
+
+// set has an object be there afterwards.
+func (c *cluster) set(stored *unstructured.Unstructured) error {
+	typed, err := c.client.Scheme().New(stored.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(stored)
+	if err == nil {
+		err = json.Unmarshal(text, typed)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", keyOf(stored), err)
+	}
+	c.after[keyOf(stored)] = typed.(source.Object)
+	return nil
+}
+
+// prune takes away the objects with the labels that no file has, in some namespaces and of cluster-scoped kinds.
+func (c *cluster) prune(ctx context.Context, selector labels.Selector, kept map[objectKey]bool, namespaces map[string]bool) error {
+	keys := slices.SortedFunc(maps.Keys(c.before), func(a, b objectKey) int { return strings.Compare(a.String(), b.String()) })
+	for _, key := range keys {
+		o := c.before[key]
+		if kept[key] || key.Namespace != "" && !namespaces[key.Namespace] || o.GetDeletionTimestamp() != nil || len(o.GetOwnerReferences()) > 0 || !selector.Matches(labels.Set(o.GetLabels())) {
+			continue
+		}
+		err := c.client.Delete(ctx, o.DeepCopyObject().(client.Object), client.DryRunAll)
+		switch {
+		case err == nil || apierrors.IsNotFound(err):
+		case isUnasked(err):
+			c.addRemark("the deletion of %s was not asked of kube-apiserver, so admission may still refuse it: %v", key, err)
+		case isRefusal(err):
+			c.refuse("", 0, key, err)
+			continue
+		default:
+			return fmt.Errorf("deleting %s: %w", key, err)
+		}
+		delete(c.after, key)
+	}
+	return nil
+}
+
+func keyOf(o client.Object) objectKey {
+	return objectKey{Kind: o.GetObjectKind().GroupVersionKind().Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+}

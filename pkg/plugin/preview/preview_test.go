@@ -1,0 +1,258 @@
+package preview
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/lockstep-dns/lockstep/pkg/kube/manifest"
+	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
+)
+
+const zoneText = `
+apiVersion: bindy.firestoned.io/v1beta1
+kind: DNSZone
+metadata: {name: main, namespace: dns, labels: {app: dns}}
+spec:
+  zoneName: main.test
+  clusterRef: web
+  soaRecord: {primaryNs: ns1.other.example., adminEmail: admin.other.example.}
+  recordsFrom: [{selector: {matchLabels: {zone: main}}}]
+---
+`
+
+func record(name, address string) string {
+	return `
+apiVersion: bindy.firestoned.io/v1beta1
+kind: ARecord
+metadata: {name: ` + name + `, namespace: dns, labels: {zone: main, app: dns}}
+spec: {name: ` + name + `, ipv4Addresses: [` + address + `]}
+---
+`
+}
+
+// parse reads the objects of a text.
+func parse(t *testing.T, text string) []manifest.Object {
+	t.Helper()
+	objects, faults := manifest.Parse("dns.yaml", []byte(text))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	return objects
+}
+
+// stored returns the objects of a text as they were stored by kubectl apply.
+func stored(t *testing.T, text string) (all []client.Object) {
+	t.Helper()
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range parse(t, text) {
+		applied, err := json.Marshal(o.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": string(applied)})
+		typed, err := scheme.New(o.GroupVersionKind())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := json.Marshal(o.Object)
+		if err := json.Unmarshal(text, typed); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, typed.(client.Object))
+	}
+	return all
+}
+
+// makePlan plans to apply a text to a cluster with objects, of which kube-apiserver answers some requests as funcs do.
+func makePlan(t *testing.T, prune, apply string, funcs interceptor.Funcs, objects ...client.Object) (report Report, text string, result error) {
+	t.Helper()
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), funcs)
+	o := options{prune: prune, home: "lockstep-system", palette: func(io.Writer) render.Palette { return render.Palette{} }}
+	selector, err := labels.Parse(prune)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err = o.plan(t.Context(), &cluster{client: c, namespace: "dns"}, parse(t, apply), selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	result = o.print(report, &out, &out)
+	for _, object := range objects { // A plan changes nothing.
+		now := object.DeepCopyObject().(client.Object)
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), now); err != nil {
+			t.Errorf("%s: %v", object.GetName(), err)
+		} else if diff := cmp.Diff(object.GetAnnotations(), now.GetAnnotations()); diff != "" || object.GetResourceVersion() != "" && object.GetResourceVersion() != now.GetResourceVersion() {
+			t.Errorf("%s was changed: %s", object.GetName(), diff)
+		}
+	}
+	return report, out.String(), result
+}
+
+func TestPlan(t *testing.T) {
+	live := stored(t, zoneText+strings.Replace(record("other", "192.0.2.5"), "namespace: dns", "namespace: elsewhere", 1)+record("www", "192.0.2.1")+record("old", "192.0.2.2")+strings.Replace(record("ttl", "192.0.2.3"), "spec: {", "spec: {ttl: 60, ", 1))
+	_, text, err := makePlan(t, "app=dns", zoneText+record("www", "192.0.2.7")+record("new", "192.0.2.4")+record("ttl", "192.0.2.3")+"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", interceptor.Funcs{}, live...)
+	want := `ZONE       CHANGE     NAME             TYPE   TTL         VALUES                  OBJECTS
+dns/main   appears    new.main.test.   A      3600        192.0.2.4               ARecord dns/new
+dns/main   vanishes   old.main.test.   A      3600        192.0.2.2               ARecord dns/old
+dns/main   changes    ttl.main.test.   A      60 → 3600   192.0.2.3               ARecord dns/ttl
+dns/main   changes    www.main.test.   A      3600        192.0.2.1 → 192.0.2.7   ARecord dns/www
+4 RRsets in 1 zone: 1 appear, 2 change, 1 vanish
+`
+	if diff := cmp.Diff(want, text); diff != "" || !errors.Is(err, ErrChanges) {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+}
+
+// What the files do not have stays without --prune, and the exit code says that no answer changes.
+func TestPlanOfNothing(t *testing.T) {
+	live := stored(t, zoneText+record("www", "192.0.2.1")+record("old", "192.0.2.2"))
+	_, text, err := makePlan(t, "", zoneText+record("www", "192.0.2.1"), interceptor.Funcs{}, live...)
+	if text != "no answer changes\n" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// What admission refuses is reported with file and line, and the plan is without it.
+func TestPlanWithRefusals(t *testing.T) {
+	refuse := func(o client.Object) error {
+		if o.GetName() == "bad" || o.GetName() == "main" {
+			return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "records" denied the request: no`}}
+		}
+		return nil
+	}
+	funcs := interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := refuse(o); err != nil {
+				return err
+			}
+			return c.Create(ctx, o, opts...)
+		},
+		Delete: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
+			return refuse(o)
+		},
+	}
+	report, text, err := makePlan(t, "app", record("bad", "192.0.2.1")+record("good", "192.0.2.1"), funcs, stored(t, zoneText)...)
+	if !errors.Is(err, errRefused) || len(report.Refused) != 2 || len(report.Zones) != 1 || len(report.Zones[0].Changes) != 1 {
+		t.Errorf("%v: %+v", err, report)
+	}
+	for _, want := range []string{
+		"appears   good.main.test.", `dns.yaml:2: error: ARecord dns/bad: admission webhook "records" denied the request: no`, "error: deleting DNSZone dns/main: ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+// Who may not write sees the changes all the same, and that admission was not asked; who may read one namespace, those of that one.
+func TestPlanOfReaders(t *testing.T) {
+	forbidden := func(verb string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "arecords"}, "www", errors.New(`User "u" cannot `+verb+` resource "arecords"`))
+	}
+	funcs := interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return forbidden("create")
+		},
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return forbidden("patch")
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			var o client.ListOptions
+			if o.ApplyOptions(opts); o.Namespace == "" {
+				return forbidden("list")
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}
+	report, _, err := makePlan(t, "", record("www", "192.0.2.7")+record("new", "192.0.2.3"), funcs, stored(t, zoneText+record("www", "192.0.2.1"))...)
+	if !errors.Is(err, ErrChanges) || len(report.Zones) != 1 || len(report.Zones[0].Changes) != 2 {
+		t.Errorf("%v: %+v", err, report)
+	}
+	remarks := strings.Join(report.Remarks, "\n")
+	for _, want := range []string{"ARecord dns/www was not asked", "ARecords of other namespaces are not taken into account", "ZoneGrants are not taken into account"} {
+		if !strings.Contains(remarks, want) {
+			t.Errorf("no %q in\n%s", want, remarks)
+		}
+	}
+}
+
+// An object that a field manager applied on the server's side is applied by the same one: else the fields that it no longer has would stay.
+func TestPlanByFieldManager(t *testing.T) {
+	live := stored(t, zoneText+record("www", "192.0.2.1"))
+	managed := []metav1.ManagedFieldsEntry{
+		{Manager: "lockstep", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:finalizers":{}}}`)},
+		{Manager: "argocd-controller", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "bindy.firestoned.io/v1beta1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:ipv4Addresses":{}}}`)},
+	}
+	manager := ""
+	funcs := interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, key, o, opts...)
+			if key.Name == "www" {
+				o.SetManagedFields(managed)
+			}
+			return err
+		},
+		Patch: func(_ context.Context, _ client.WithWatch, _ client.Object, _ client.Patch, opts ...client.PatchOption) error {
+			var o client.PatchOptions
+			o.ApplyOptions(opts)
+			if manager = o.FieldManager; len(o.DryRun) == 0 || !*o.Force {
+				t.Errorf("not a dry run: %+v", o)
+			}
+			return nil
+		},
+	}
+	if _, _, err := makePlan(t, "", record("www", "192.0.2.7"), funcs, live...); manager != "argocd-controller" || !errors.Is(err, ErrChanges) {
+		t.Errorf("applied by %q: %v", manager, err)
+	}
+}
+
+func TestFlags(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(bad, []byte("a: [\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, o := range map[string]options{
+		"name files or folders with -f": {},
+		"--output=yaml":                 {files: []string{bad}, output: "yaml"},
+		"--prune: ":                     {files: []string{bad}, prune: "a in"},
+		"bad.yaml:":                     {files: []string{bad}},
+	} {
+		if err := o.run(t.Context(), nil, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// A plan that the guard of a zone would hold back says so.
+func TestPlanOfAGuardedZone(t *testing.T) {
+	guarded := strings.Replace(zoneText, "spec:\n", "spec:\n  guard: {neverEmpty: [www]}\n", 1)
+	_, text, err := makePlan(t, "app=dns", guarded, interceptor.Funcs{}, stored(t, guarded+record("www", "192.0.2.1"))...)
+	if want := "\nDNSZone dns/main would be Held: "; !errors.Is(err, ErrChanges) || !strings.Contains(text, want) {
+		t.Errorf("%v: no %q in\n%s", err, want, text)
+	}
+}
