@@ -3,15 +3,12 @@ package guides
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/test/docs"
 	"github.com/lockstep-dns/lockstep/test/kube"
@@ -96,7 +93,7 @@ func onlyReads(text string) bool {
 	}) || strings.Contains(text, " get ") && strings.HasPrefix(text, "kubectl -n ")
 }
 
-// deleteLater deletes the namespaces that a step creates after the test.
+// deleteLater deletes the namespaces that a step creates after the test, with the rights with which the step does.
 func deleteLater(t *testing.T, step string) {
 	t.Helper()
 	for line := range strings.Lines(step) {
@@ -104,12 +101,11 @@ func deleteLater(t *testing.T, step string) {
 		if !found {
 			continue
 		}
-		c := kube.Client(t)
 		t.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), kube.Settle.Duration())
 			defer cancel()
-			if err := client.IgnoreNotFound(c.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})); err != nil {
-				t.Error(err)
+			if out, err := exec.CommandContext(ctx, "kubectl", "delete", "namespace", name, "--ignore-not-found").CombinedOutput(); err != nil {
+				t.Errorf("deleting namespace %s: %v: %s", name, err, out)
 			}
 		})
 	}

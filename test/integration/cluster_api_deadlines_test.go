@@ -93,7 +93,7 @@ func (f *clusterAPIFixture) pausedIsLeftAlone() {
 
 // withoutEndpoint: where nothing says at which address the API server will be, neither kind becomes ready, whatever else is there.
 func (f *clusterAPIFixture) withoutEndpoint() {
-	uid := f.newCluster("nowhere", "a: b", "")
+	uid := f.newCluster("nowhere", "a: b", "paused: false")
 	owner := "metadata: {name: nowhere, ownerReferences: [{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, name: nowhere, uid: " + uid + "}]}\n"
 	for _, workspace := range []string{"nowhere-vpc", "nowhere-control-plane"} {
 		f.apply("apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: WorkspaceTemplateApply\nmetadata: {name: " + workspace + "}\nspec: {writeConnectionSecretToRef: {name: vpc}}\n")

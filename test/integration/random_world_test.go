@@ -27,7 +27,7 @@ func (w *randomWorld) selecting(label string) *zoneState {
 		if label == "" || !slices.Contains(z.selects, label) {
 			continue
 		}
-		if found == nil || z.Created.Before(found.Created) || z.Created.Equal(found.Created) && z.UID < found.UID {
+		if found == nil || z.Created.Before(found.Created) || z.Created.Equal(found.Created) && z.Object < found.Object {
 			found = z
 		}
 	}
