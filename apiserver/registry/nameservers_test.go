@@ -1,9 +1,16 @@
 package registry
 
 import (
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -35,4 +42,90 @@ func TestNameServersFollowServices(t *testing.T) {
 			break
 		}
 	}
+}
+
+// Who requests a zone by name learns what clients get at each address that is known: also at one that is published and belongs to nobody here. A
+// request for a record asks nothing of that. Who watches then sees it change.
+func TestFurtherPathsAreAsked(t *testing.T) {
+	w := newWorld(t)
+	published := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 77, byte(os.Getpid() >> 8), byte(os.Getpid())}), 53)
+	w.Lagging(bind.Zone{Name: "example.test.", File: "$ORIGIN example.test.\n$TTL 300\n@ SOA ns1 hostmaster 5 3600 600 86400 60\n@ NS ns1\nns1 A " + published.Addr().String() + "\nwww A 192.0.2.7\n"})
+	stop := serveFormer(t, published.String())
+	z := fakekube.Zone("example.test", "primary", "secondary")
+	z.Spec.NameServers[0].IPv4Address = published.Addr().String()
+	w.Apply(z)
+	w.Apply(w.Record(z, "www", "192.0.2.7"))
+	w.Eventually("the record is in sync", func() bool { return w.get("arecord.www").Status.InSync })
+	for _, s := range w.list(query{namespace: ns}).Items {
+		if len(s.Paths) > 0 {
+			t.Errorf("%s has paths although nobody has requested the zone: %+v", s.Name, s.Paths)
+		}
+	}
+	at := func(s *syncv1.SyncStatus) (states []syncv1.ServerState) {
+		for _, p := range s.Paths {
+			switch {
+			case p.Address == published.String():
+				states = append(states, p.State)
+			case p.Type != syncv1.PathPod || p.State != syncv1.StateInSync || p.Server == "" || *p.Serial != 5:
+				t.Errorf("a pod: %+v", p)
+			}
+		}
+		return states
+	}
+	both := func(state syncv1.ServerState) []syncv1.ServerState { return []syncv1.ServerState{state, state} }
+	w.Eventually("the former version is found", func() bool {
+		s := w.get("dnszone.example.test")
+		c := meta.FindStatusCondition(s.Status.Conditions, syncv1.ConditionAnswered)
+		return s.Status.InSync && len(s.Paths) == 6 && slices.Equal(at(s), both(syncv1.StateStale)) && c.Status == metav1.ConditionFalse && s.Paths[4].Server == "former"
+	})
+	events := w.watch(query{namespace: ns}, store.WatchOptions{})
+	await := func(state syncv1.ServerState) {
+		for {
+			if _, s := events.next(); s.Name == "dnszone.example.test" && slices.Equal(at(s), both(state)) {
+				return
+			}
+		}
+	}
+	await(syncv1.StateStale)
+	stop()
+	await(syncv1.StateUnreachable)
+}
+
+// serveFormer answers everybody at an address with the SOA of a version of example.test that has been replaced.
+func serveFormer(t *testing.T, at string) (stop func()) {
+	t.Helper()
+	soa, err := dns.NewRR("example.test. 300 SOA ns1.example.test. hostmaster.example.test. 4 3600 600 86400 60")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	var servers []*dns.Server
+	for _, network := range []string{"udp", "tcp"} {
+		started := make(chan struct{})
+		s := &dns.Server{Addr: at, Net: network, NotifyStartedFunc: func() { close(started) }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+			m := new(dns.Msg).SetReply(q)
+			if opt := q.IsEdns0(); opt != nil && q.Question[0].Qtype == dns.TypeSOA {
+				m.Authoritative, m.Answer = true, []dns.RR{soa}
+				m.SetEdns0(1232, false)
+				m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_NSID{Code: dns.EDNS0NSID, Nsid: "666f726d6572"}} // "former"
+			}
+			_ = w.WriteMsg(m)
+		})}
+		servers = append(servers, s)
+		failed := make(chan error, 1)
+		running.Go(func() { failed <- s.ListenAndServe() })
+		select {
+		case <-started:
+		case err := <-failed:
+			t.Fatal(err)
+		}
+	}
+	stop = sync.OnceFunc(func() {
+		for _, s := range servers {
+			_ = s.Shutdown()
+		}
+		running.Wait()
+	})
+	t.Cleanup(stop)
+	return stop
 }
