@@ -47,10 +47,11 @@ func (e *Evaluator) Judge(z *desired.Zone, since time.Time) *syncstatus.Evaluati
 		BehindSince: func(server observe.Peer, behind bool, at time.Time) time.Time {
 			return e.lag.behindSince(zoneOnServer{z.Key, server}, behind, at)
 		},
-		OnPath:      func(p syncstatus.Path) (observe.Observation, bool) { return e.answers.OnPath(p, zone) },
-		OnFurther:   func(p syncstatus.Path) (syncstatus.PathAnswer, bool) { return e.answers.OnFurther(p, zone) },
-		Vantages:    e.vantages,
-		CachedUntil: e.ttls.ofZone(zone, z.Servers),
+		OnPath:         func(p syncstatus.Path) (observe.Observation, bool) { return e.answers.OnPath(p, zone) },
+		OnFurther:      func(p syncstatus.Path) (syncstatus.PathAnswer, bool) { return e.answers.OnFurther(p, zone) },
+		Vantages:       e.vantages,
+		IsFurtherAsked: func() bool { return len(e.answers.FurtherPaths(z.Key)) > 0 },
+		CachedUntil:    e.ttls.ofZone(zone, z.Servers),
 	})
 }
 

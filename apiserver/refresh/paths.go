@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/vantage"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
@@ -244,9 +245,9 @@ func isRefusal(s syncv1.ServerState) bool {
 // Vantage asks from another place than the API server's.
 type Vantage interface {
 	Name() string
-	// Ask asks addresses for a zone's SOA as clients ask. The answers are in the order of the paths, each with a time and, if there
-	// was none, with an error.
-	Ask(ctx context.Context, zone string, paths []syncstatus.Path) []observe.Observation
+	// Ask asks addresses for a zone's SOA as clients ask. The answers are in the order of the questions, each with a time and, if
+	// there was none, with an error.
+	Ask(ctx context.Context, zone string, questions []vantage.Question) []observe.Observation
 }
 
 func vantageNames(all []Vantage) (names []string) {
@@ -281,9 +282,16 @@ func (a *asker) askFurther(ctx context.Context, subjects []*desired.Subject, jud
 func (a *asker) askOnFurther(ctx context.Context, z *desired.Zone, paths []syncstatus.Path, known []rrset.SOA, due func(observe.Observation) time.Time) {
 	a.answers.KeepFurtherPaths(z.Key, paths)
 	zone := z.Declared.ZoneName()
-	start := time.Now()
+	now := time.Now()
 	var wg sync.WaitGroup
-	fromVantages := map[string][]syncstatus.Path{}
+	start := func(wait bool, ask func(context.Context)) {
+		if wait {
+			wg.Go(func() { ask(ctx) })
+		} else {
+			go ask(context.WithoutCancel(ctx))
+		}
+	}
+	fromVantages, isNew := map[string][]syncstatus.Path{}, map[string]bool{}
 	for _, p := range paths {
 		last, asked := a.answers.OnFurther(p, zone)
 		since := due(last.Observation)
@@ -291,24 +299,20 @@ func (a *asker) askOnFurther(ctx context.Context, z *desired.Zone, paths []syncs
 		switch {
 		case isAsked():
 		case p.Vantage != "":
-			fromVantages[p.Vantage] = append(fromVantages[p.Vantage], p)
+			fromVantages[p.Vantage], isNew[p.Vantage] = append(fromVantages[p.Vantage], p), isNew[p.Vantage] || !asked
 		default:
-			ask := func() {
+			ask := func(ctx context.Context) {
 				a.pathQuestions.await(ctx, pathQuestion{p, zone}, isAsked, func(ctx context.Context) {
 					ctx = outbound.WithAccount(ctx, a.options.Gate.Account(z.Key.Namespace, "the published name servers", furtherConnections))
 					a.answers.KeepFurther(p, zone, syncstatus.PathAnswer{Observation: observe.AskWho(ctx, p.Addr, zone, p.TCP, a.options.Deadline), Known: known})
 				})
 			}
-			if asked {
-				go ask()
-			} else {
-				wg.Go(ask)
-			}
+			start(!asked, ask)
 		}
 	}
 	for _, v := range a.options.Vantages {
 		if paths := fromVantages[v.Name()]; len(paths) > 0 {
-			wg.Go(func() { a.askVantage(ctx, v, zone, paths, known, start) })
+			start(isNew[v.Name()], func(ctx context.Context) { a.askVantage(ctx, v, zone, paths, known, now) })
 		}
 	}
 	wg.Wait()
@@ -321,7 +325,11 @@ func (a *asker) askVantage(ctx context.Context, v Vantage, zone string, paths []
 	}
 	of := pathQuestion{syncstatus.Path{Vantage: v.Name(), Namespace: paths[0].Namespace}, zone}
 	a.pathQuestions.await(ctx, of, isAsked, func(ctx context.Context) {
-		for i, o := range v.Ask(ctx, zone, paths) {
+		questions := make([]vantage.Question, len(paths))
+		for i, p := range paths {
+			questions[i] = vantage.Question{Address: p.Addr, TCP: p.TCP}
+		}
+		for i, o := range v.Ask(ctx, zone, questions) {
 			a.answers.KeepFurther(paths[i], zone, syncstatus.PathAnswer{Observation: o, Known: known})
 		}
 	})

@@ -1,11 +1,19 @@
 package registry
 
 import (
+	"context"
 	"net/netip"
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/apiserver/refresh"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/vantage"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,7 +84,7 @@ func TestFurtherPathsAreAsked(t *testing.T) {
 	w.Eventually("the former version is found", func() bool {
 		s := w.get("dnszone.example.test")
 		c := meta.FindStatusCondition(s.Status.Conditions, syncv1.ConditionAnswered)
-		return s.Status.InSync && len(s.Paths) == 6 && slices.Equal(at(s), both(syncv1.StateStale)) && c.Status == metav1.ConditionFalse && s.Paths[4].Server == "former"
+		return s.Status.InSync && len(s.Paths) == 6 && slices.Equal(at(s), both(syncv1.StateStale)) && c.Status == metav1.ConditionFalse && s.Paths[0].Server == "former"
 	})
 	events := w.watch(query{namespace: ns}, store.WatchOptions{})
 	await := func(state syncv1.ServerState) {
@@ -128,4 +136,54 @@ func serveFormer(t *testing.T, at string) (stop func()) {
 	})
 	t.Cleanup(stop)
 	return stop
+}
+
+// fakeVantage answers for every address with another version, and counts requests.
+type fakeVantage struct{ asked atomic.Int32 }
+
+func (*fakeVantage) Name() string { return "berlin" }
+
+func (v *fakeVantage) Ask(_ context.Context, _ string, questions []vantage.Question) []observe.Observation {
+	v.asked.Add(1)
+	answers := make([]observe.Observation, len(questions))
+	for i, q := range questions {
+		answers[i] = observe.Observation{Server: q.Address, At: time.Now(), AA: true, Authoritative: true, Serial: 99, SOA: rrset.SOA{MName: "x.", Serial: 99}, ServerID: "ber1"}
+	}
+	return answers
+}
+
+// A vantage is asked once for all addresses of a zone that somebody requests by name, and for no record and no list. What it sees makes nothing in sync
+// and nothing out of sync.
+func TestVantageIsAsked(t *testing.T) {
+	v := &fakeVantage{}
+	w := newWorld(t, func(o *testOptions) { o.Vantages = []refresh.Vantage{v} })
+	w.Lagging(bind.Zone{Name: "example.test.", Records: "www A 192.0.2.7"})
+	z := fakekube.Zone("example.test", "primary", "secondary")
+	w.Apply(z)
+	w.Apply(w.Record(z, "www", "192.0.2.7"))
+	w.Eventually("the record is in sync", func() bool { return w.get("arecord.www").Status.InSync })
+	w.list(query{namespace: ns})
+	if n := v.asked.Load(); n != 0 {
+		t.Errorf("the vantage was asked %d times about a record and a list", n)
+	}
+	var s *syncv1.SyncStatus
+	seen := func() (rows []syncv1.Path) {
+		for _, p := range s.Paths {
+			if p.Vantage == "berlin" {
+				rows = append(rows, p)
+			}
+		}
+		return rows
+	}
+	s = w.get("dnszone.example.test")
+	if rows := seen(); len(rows) != 2 || rows[0].Address != "192.0.2.1:53" || rows[1].Server != "ber1" || *rows[1].Serial != 99 || rows[0].State != syncv1.StateUnknown {
+		t.Errorf("the vantage saw %+v, and the servers may have it by now", rows)
+	}
+	w.Eventually("it is known that no server has it", func() bool {
+		s = w.get("dnszone.example.test")
+		c := meta.FindStatusCondition(s.Status.Conditions, syncv1.ConditionAnswered)
+		rows := seen()
+		return rows[0].State == syncv1.StateDivergent && rows[1].State == syncv1.StateDivergent && c.Status == metav1.ConditionFalse && s.Status.InSync
+	})
+	w.Eventually("a later request asks again", func() bool { w.get("dnszone.example.test"); return v.asked.Load() > 1 })
 }

@@ -104,6 +104,8 @@ type History struct {
 	OnPath func(Path) (o observe.Observation, ok bool)
 	// OnFurther is OnPath for Evaluation.FurtherPaths, which only some zones are asked about; nil if none is.
 	OnFurther func(Path) (a PathAnswer, ok bool)
+	// IsFurtherAsked reports whether the zone was asked about on FurtherPaths lately; nil if it always is.
+	IsFurtherAsked func() bool
 	// Vantages are the names of those who ask from elsewhere.
 	Vantages []string
 	// BehindSince is called for each server with a serial and whether it is behind the newest at a time. It returns since when the

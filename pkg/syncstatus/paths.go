@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/vantage"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
@@ -88,21 +89,21 @@ func (j *Evaluation) FurtherPaths(parent *Evaluation) []Path {
 		}
 	}
 	own = append(own, nodePorts(j.asked)...)
-	names := j.published(parent)
 	for _, s := range j.asked {
-		of := sync.PathPod
 		if s.Provider != "" {
-			of = sync.PathProvider
+			add(pathTo(s, sync.PathProvider, s.Addr))
 		}
-		add(pathTo(s, of, s.Addr))
 	}
-	published := 0
+	names, published := j.published(parent), 0
 	for _, a := range slices.SortedFunc(maps.Keys(names), netip.Addr.Compare) {
 		at := netip.AddrPortFrom(a, serving.ServicePort)
 		if !known[at] && published < maxPublished {
 			published++
 			add(Path{Type: sync.PathNameServer, Namespace: j.zone.Namespace, Addr: at})
 		}
+	}
+	for _, s := range j.asked {
+		add(pathTo(s, sync.PathPod, s.Addr))
 	}
 	all = own
 	for _, vantage := range j.past.Vantages {
@@ -321,16 +322,15 @@ func (j *Evaluation) SOAs() (known []rrset.SOA) {
 // without them; without a status if nobody is known to be a client. Nobody asks for them while nobody wants to know of this zone, so
 // nothing is said then.
 func (j *Evaluation) furtherRows(parent *Evaluation, base status.Verdict) ([]sync.Path, status.Verdict) {
-	rows, names := slices.Clone(j.access.paths), j.published(parent)
-	if len(rows) == 0 {
+	if len(j.access.paths) == 0 {
 		base = status.Verdict{}
 	}
-	paths := j.FurtherPaths(parent)
+	if j.past.OnFurther == nil || j.past.IsFurtherAsked != nil && !j.past.IsFurtherAsked() {
+		return j.access.paths, base
+	}
+	rows, names, paths := slices.Clone(j.access.paths), j.published(parent), j.FurtherPaths(parent)
 	for i, p := range PathsTo(j.asked)[:len(rows)] {
 		rows[i].NameServers = p.namesIn(names)
-	}
-	if j.past.OnFurther == nil || !slices.ContainsFunc(paths, func(p Path) bool { _, asked := j.past.OnFurther(p); return asked }) {
-		return rows, base
 	}
 	var found furtherAnswers
 	soas := j.SOAs()
@@ -338,7 +338,7 @@ func (j *Evaluation) furtherRows(parent *Evaluation, base status.Verdict) ([]syn
 		a, asked := j.past.OnFurther(p)
 		row := j.pathRow(p, a.Observation, asked)
 		row.NameServers = p.namesIn(names)
-		if !asked || wire.IsLocal(a.Err) || errors.Is(a.Err, outbound.ErrForbidden) {
+		if !asked || wire.IsLocal(a.Err) || errors.Is(a.Err, outbound.ErrForbidden) || vantage.IsNotAsked(a.Err) {
 			row.State = sync.StateUnknown
 		} else if row.State == sync.StateInSync {
 			row.State, row.Message = j.compareSOA(a, soas)
@@ -371,7 +371,7 @@ func (j *Evaluation) compareSOA(a PathAnswer, now []rrset.SOA) (sync.ServerState
 	case behind > 0:
 		return sync.StateStale, fmt.Sprintf("answers with serial %d, which is %d behind the servers' %d", a.Serial, behind, newest.Serial)
 	case j.at.Before(a.At):
-		return sync.StateInSync, "" // The servers may have it by now.
+		return sync.StateUnknown, fmt.Sprintf("answers with serial %d, which is newer than the servers' %d was a moment before", a.Serial, newest.Serial)
 	}
 	return sync.StateDivergent, fmt.Sprintf("answers with serial %d, which no server has: the newest is %d", a.Serial, newest.Serial)
 }

@@ -174,7 +174,7 @@ func TestFurtherPaths(t *testing.T) {
 				t.Errorf("%s: %+v", name, p)
 			}
 		}
-		if got := strings.Join(types, " "); got != "Service/UDP Service/TCP External/UDP External/TCP NodePort/UDP NodePort/TCP Pod/UDP Pod/TCP Pod/UDP Pod/TCP NameServer/UDP NameServer/TCP" {
+		if got := strings.Join(types, " "); got != "Service/UDP Service/TCP External/UDP External/TCP NodePort/UDP NodePort/TCP NameServer/UDP NameServer/TCP Pod/UDP Pod/TCP Pod/UDP Pod/TCP" {
 			t.Errorf("%s: paths %s", name, got)
 		}
 	}

@@ -20,7 +20,7 @@ func Version(ctx context.Context, server netip.AddrPort, opts ...Option) (string
 // the error is that of Query.
 func ServerID(ctx context.Context, server netip.AddrPort, opts ...Option) (string, error) {
 	id, err := askAboutServer(ctx, "id.server.", server, opts)
-	return printableID([]byte(id)), err
+	return PrintableID([]byte(id)), err
 }
 
 func askAboutServer(ctx context.Context, name string, server netip.AddrPort, opts []Option) (string, error) {
@@ -50,7 +50,7 @@ func NSID(m *dns.Msg) string {
 	for _, o := range opt.Option {
 		if n, ok := o.(*dns.EDNS0_NSID); ok {
 			raw, _ := hex.DecodeString(n.Nsid)
-			return printableID(raw)
+			return PrintableID(raw)
 		}
 	}
 	return ""
@@ -59,8 +59,8 @@ func NSID(m *dns.Msg) string {
 // maxID bounds a server's name for itself, in bytes.
 const maxID = 64
 
-// printableID makes text of a server's name for itself, which may be any bytes.
-func printableID(raw []byte) string {
+// PrintableID makes text of a server's name for itself, which may be any bytes: as hexadecimal digits if they are no text.
+func PrintableID(raw []byte) string {
 	raw = raw[:min(len(raw), maxID)]
 	for _, b := range raw {
 		if b < ' ' || b > '~' {

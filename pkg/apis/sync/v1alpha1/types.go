@@ -322,7 +322,8 @@ const (
 	StateRefused ServerState = "Refused"
 	// StateUnreachable means no answer.
 	StateUnreachable ServerState = "Unreachable"
-	// StateUnknown, of a path, means that it was not asked: there is no answer yet, or the address may not be asked.
+	// StateUnknown, of a path, means that it was not asked: there is no answer yet, or the address may not be asked; or that it answers
+	// with a newer serial, and the servers were not asked since.
 	StateUnknown ServerState = "Unknown"
 )
 
@@ -407,7 +408,7 @@ type Path struct {
 	Protocol corev1.Protocol `json:"protocol"`
 	// InSync: an answer with authority for the zone and, of all but type Service, with the SOA record of one of its servers. Stale: the
 	// answer has an older serial. Divergent: a serial that no server has, or another SOA record with the same serial. Unknown: not
-	// asked; the message says why. The others as in servers.state. Refused can mean that allowQuery does not admit the one
+	// asked, or newer than what the servers had a moment before; the message says why. The others as in servers.state. Refused can mean that allowQuery does not admit the one
 	// who asked: then it is not known what clients get.
 	State ServerState `json:"state"`
 	// What the server that answered calls itself: its NSID (RFC 5001), or what it answers for id.server (RFC 4892). Empty if it does
