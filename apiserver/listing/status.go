@@ -138,11 +138,16 @@ func (t *text) addNameServer(n *syncv1.NameServer) { t.addMarshaled(n) }
 
 func (t *text) addPath(p *syncv1.Path) {
 	t.begin()
+	stringField(t, "type", p.Type)
+	optionalString(t, "vantage", p.Vantage)
 	stringField(t, "instance", p.Instance)
 	optionalString(t, "namespace", p.Namespace)
+	optionalString(t, "provider", p.Provider)
+	optionalStrings(t, "nameServers", p.NameServers)
 	stringField(t, "address", p.Address)
 	stringField(t, "protocol", p.Protocol)
 	stringField(t, "state", p.State)
+	optionalString(t, "server", p.Server)
 	optionalIntAt(t, "serial", p.Serial)
 	optionalString(t, "rcode", p.Rcode)
 	if p.RTT != nil {

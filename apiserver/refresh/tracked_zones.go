@@ -29,6 +29,8 @@ type trackedZone struct {
 	// when they are to be once more.
 	onPaths                 []syncv1.ServerState
 	askingPaths, pathsAgain bool
+	// onFurther is the same for further paths.
+	onFurther []furtherState
 	// members are the objects that are followed for this zone, outOfSync those of them that were so at last.
 	members, outOfSync map[desired.Key]struct{}
 	// children are the members that are zones below it, by canonical name.
