@@ -12,7 +12,7 @@ import (
 func (st *Store) Digest(s *syncv1.SyncStatus) uint64 {
 	h := &maphash.Hash{}
 	h.SetSeed(st.seed)
-	addValues(h, string(s.UID), s.Zone, string(s.Status.Phase), s.Status.FailureReason, s.Status.FailureMessage)
+	addValues(h, string(s.ObjectRef.UID), s.Zone, string(s.Status.Phase), s.Status.FailureReason, s.Status.FailureMessage)
 	addValues(h, s.Generation)
 	var labels uint64
 	for k, v := range s.Labels {

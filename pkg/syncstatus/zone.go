@@ -19,7 +19,7 @@ import (
 // ZoneStatus judges the zone itself: the counts of its RRsets on every server, and whether its parent delegates to it. parent is nil if
 // no zone above is known.
 func (j *Evaluation) ZoneStatus(parent *Evaluation) *sync.SyncStatus {
-	out := newSyncStatus(j.zone, objectVersion, ZoneKind.Kind)
+	out := newSyncStatus(j.zone, ZoneKind.Kind)
 	out.Zone = j.shortName()
 	v := statusFacts{
 		accepted: status.True("Accepted", "the zone is valid"), stalled: j.zoneFailure(j.zone.Namespace), stored: j.zone.Status.Conditions,

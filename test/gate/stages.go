@@ -89,6 +89,7 @@ var stages = []stage{
 	{name: "monitoring", lane: laneAll, cluster: serial, packages: []string{"./test/monitoring/live"}},
 	{name: "chart-kinds", lane: laneAll, cluster: isolated, module: "charts", packages: []string{"./release"}},
 	{name: "chart-release", lane: laneAll, cluster: serial, module: "charts", packages: []string{"./release"}},
+	{name: "gitops", lane: laneAll, cluster: isolated, module: "test/gitops", packages: []string{"."}},
 	{name: "release", lane: laneAll, module: "release", packages: []string{"."}, only: []string{"TestRelease"}, flags: []string{"-count=1", "-timeout=60m", "-twice"}},
 }
 
