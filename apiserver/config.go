@@ -50,6 +50,10 @@ func (o *Options) Config() (*Config, error) {
 	if err := o.chooseCertificates(c); err != nil {
 		return nil, err
 	}
+	var err error
+	if c.Verdicts.Vantages, err = o.vantages(c.Client.ClientConfig); err != nil {
+		return nil, err
+	}
 	sidecars := bindcar.NewClient(bindcar.ClientOptions{TLS: c.Client.ClientConfig, Gate: c.Verdicts.Gate})
 	c.Verdicts.Notifications = func(ctx context.Context, server refresh.Peer, fn func(bindcar.Notification)) error {
 		at := netip.AddrPortFrom(server.Addr.Addr(), named.SidecarPort) // in the same pod

@@ -3,9 +3,12 @@ package apiserver
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -17,6 +20,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
+	"github.com/lockstep-dns/lockstep/pkg/dns/vantage"
 	"github.com/lockstep-dns/lockstep/pkg/kube/cachehealth"
 )
 
@@ -34,6 +38,43 @@ type Options struct {
 	Verdicts registry.Options
 	// Namespace is the one that Lockstep runs in: it has the Secrets with the certificates.
 	Namespace string
+	// Vantages are those that ask from elsewhere, each as NAME=https://HOST:PORT. VantageCAFile has authorities that verify their
+	// certificates, besides Lockstep's own.
+	Vantages      []string
+	VantageCAFile string
+}
+
+// vantageTimeout is how long a vantage may take: one question, and one for the name of the server.
+const vantageTimeout = 5 * time.Second
+
+// vantages are clients of the vantages.
+func (o *Options) vantages(config func(context.Context) (*tls.Config, error)) (all []refresh.Vantage, err error) {
+	var authorities []byte
+	if o.VantageCAFile != "" {
+		if authorities, err = os.ReadFile(o.VantageCAFile); err != nil {
+			return nil, fmt.Errorf("--vantage-ca-file: %w", err)
+		}
+	}
+	for _, v := range o.Vantages {
+		name, at, err := parseVantage(v)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, vantage.NewClient(name, at, config, authorities, vantageTimeout))
+	}
+	return all, nil
+}
+
+func parseVantage(text string) (name string, at *url.URL, err error) {
+	name, address, _ := strings.Cut(text, "=")
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return "", nil, fmt.Errorf("--vantage=%q: the name %q: %s", text, name, problems[0])
+	}
+	at, err = url.Parse(address)
+	if err != nil || at.Scheme != "https" || at.Hostname() == "" || at.Port() == "" {
+		return "", nil, fmt.Errorf("--vantage=%q: must be NAME=https://HOST:PORT", text)
+	}
+	return name, at, nil
 }
 
 // NewOptions gives the defaults.
@@ -72,6 +113,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.Verdicts.Deadline, "deadline", o.Verdicts.Deadline, "how long to wait for a DNS server that does not answer; the answer then says so")
 	fs.DurationVar(&o.Verdicts.WatchInterval, "watch-interval", o.Verdicts.WatchInterval, "how often to query the serial of a watched zone from its DNS servers; a server that sends notifications is queried for few of its zones each time")
 	fs.DurationVar(&o.Verdicts.VerifyInterval, "verify-interval", o.Verdicts.VerifyInterval, "how often to transfer a zone completely although its serial has not changed; 0 for never")
+	fs.StringArrayVar(&o.Vantages, "vantage", o.Vantages, "a vantage that is asked what clients get where it runs, as NAME=https://HOST:PORT; may be repeated")
+	fs.StringVar(&o.VantageCAFile, "vantage-ca-file", o.VantageCAFile, "file with authorities that verify the certificates of vantages, besides Lockstep's own")
 	o.Verdicts.Limits.AddFlags(fs)
 	o.ServerRun.AddUniversalFlags(fs)
 	o.SecureServing.AddFlags(fs)
@@ -100,6 +143,14 @@ func (o *Options) Validate() error {
 		if f.value < f.min || f.value > f.max {
 			errs = append(errs, fmt.Errorf("%s=%s: must be from %s to %s", f.flag, f.value, f.min, f.max))
 		}
+	}
+	names := map[string]bool{}
+	for _, v := range o.Vantages {
+		name, _, err := parseVantage(v)
+		if err == nil && names[name] {
+			err = fmt.Errorf("--vantage=%q: there are two of that name", v)
+		}
+		names[name], errs = true, append(errs, err)
 	}
 	if v := o.Verdicts.QuestionRate; v < 1 {
 		errs = append(errs, fmt.Errorf("--max-queries-per-second=%d: must be at least 1", v))

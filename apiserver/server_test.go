@@ -337,7 +337,13 @@ func TestOptions(t *testing.T) {
 			[]string{"--max-age=61s", "--deadline=31s", "--watch-interval=2m", "--verify-interval=25h"},
 			[]string{"--max-age", "--deadline", "--watch-interval", "--verify-interval"},
 		},
-		"the bounds": {[]string{"--max-age=0s", "--deadline=30s", "--watch-interval=50ms", "--verify-interval=0s"}, nil},
+		"vantages": {
+			[]string{"--vantage=berlin=http://192.0.2.1:8453", "--vantage=a b=https://192.0.2.1:8453", "--vantage=rome=https://192.0.2.1"},
+			[]string{`--vantage="berlin=http`, `--vantage="a b=https`, `--vantage="rome=https`},
+		},
+		"two of a name": {[]string{"--vantage=rome=https://192.0.2.1:8453", "--vantage=rome=https://192.0.2.2:8453"}, []string{`--vantage="rome=https://192.0.2.2:8453": there are two`}},
+		"good vantages": {[]string{"--vantage=rome=https://192.0.2.1:8453", "--vantage=oslo=https://[2001:db8::1]:8453"}, nil},
+		"the bounds":    {[]string{"--max-age=0s", "--deadline=30s", "--watch-interval=50ms", "--verify-interval=0s"}, nil},
 	} {
 		o := NewOptions()
 		fs := pflag.NewFlagSet(name, pflag.ContinueOnError)

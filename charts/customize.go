@@ -21,7 +21,7 @@ func customize(objects map[string]*object) (defaults map[string]any, err error) 
 			o.pullImages()
 			if component := strings.TrimPrefix(name, "lockstep-"); slices.Contains(components, component) {
 				defaults[component] = map[string]any{"resources": o.customizeComponent(component)}
-			} else {
+			} else if name == "lockstep-external-dns" {
 				defaults["externalDNS"] = map[string]any{"image": o.customizeExternalDNS()}
 			}
 		case kind == "ValidatingAdmissionPolicy" && name == "lockstep-images":

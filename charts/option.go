@@ -35,6 +35,7 @@ var options = []option{
 	{name: "cluster-api", condition: ".Values.clusterAPI.enabled"},
 	{name: "external-dns", condition: ".Values.externalDNS.enabled"},
 	{name: "external-dns-gateway", condition: ".Values.externalDNS.gateway", needs: []string{"external-dns"}},
+	{name: "vantage", condition: ".Values.vantage.enabled", meets: []string{"cert-manager"}},
 }
 
 // controlPlane is what the component webhook-network-policy wants in an overlay.

@@ -84,6 +84,8 @@ func declareValues(r release, kustomized map[string]any) *values {
 			boolean("gateway", false, "Names of HTTPRoutes and GRPCRoutes, too. Gateway API has to be installed; needs `externalDNS.enabled`."),
 			plainText("image", externalDNS["image"].(string), "Image of external-dns."),
 			list("extraArgs", []any{}, map[string]any{"type": "string"}, "More arguments of external-dns, such as `--source=…`.")),
+		group("vantage", "The component `vantage`.",
+			boolean("enabled", false, "A vantage in the Kubernetes cluster, which says what clients of the pod network get.")),
 		componentValues("controller", "The controller, which programs zones.", kustomized),
 		componentValues("fleet", "The fleet manager, which runs servers.", kustomized),
 		componentValues("apiserver", "The API server, which answers `kubectl get syncstatus`.", kustomized),

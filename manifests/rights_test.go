@@ -52,6 +52,8 @@ func TestRights(t *testing.T) {
 		},
 		"Role lockstep-apiserver": {"secrets lockstep-apiserver-tls lockstep-apiserver-client: get list watch"},
 		"Role lockstep-webhook":   {"secrets lockstep-webhook-tls: get list watch"},
+		// With the component vantage, for the fleet manager.
+		"Role lockstep-vantage-certificate": {"secrets lockstep-vantage-tls: get list watch update"},
 		// With the component cluster-api. Nobody has the second but where a namespace grants it, the others are of Cluster API and users.
 		"ClusterRole lockstep-cluster-api":            {"clusters/status: patch", "captclusters/status: patch", "captcontrolplanes/status: patch", "dnsendpoints: create delete"},
 		"ClusterRole lockstep-cluster-api-connection": {"secrets: get"},
@@ -78,7 +80,7 @@ func TestRights(t *testing.T) {
 // Nobody gets the rights of another component, and one object alone grants the fleet manager its rights in all namespaces:
 // components/enrolled-only takes it away.
 func TestRightsBindings(t *testing.T) {
-	shared := map[string]string{"lockstep-fleet-namespace": "lockstep-fleet", "lockstep-cluster-api": "lockstep-controller", "lockstep-external-dns-gateway": "lockstep-external-dns", "system:auth-delegator": "lockstep-apiserver", "extension-apiserver-authentication-reader": "lockstep-apiserver"}
+	shared := map[string]string{"lockstep-fleet-namespace": "lockstep-fleet", "lockstep-cluster-api": "lockstep-controller", "lockstep-external-dns-gateway": "lockstep-external-dns", "lockstep-vantage-certificate": "lockstep-fleet", "system:auth-delegator": "lockstep-apiserver", "extension-apiserver-authentication-reader": "lockstep-apiserver"}
 	everywhere := 0
 	for _, object := range loadRBAC(t) {
 		account := object.RoleRef.Name
@@ -122,7 +124,7 @@ func loadRBAC(t *testing.T) (all []rbacObject) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range append(files, "components/cluster-api/rbac.yaml", "components/external-dns/rbac.yaml", "components/external-dns-gateway/rbac.yaml") {
+	for _, file := range append(files, "components/cluster-api/rbac.yaml", "components/external-dns/rbac.yaml", "components/external-dns-gateway/rbac.yaml", "components/vantage/rbac.yaml") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -54,7 +54,9 @@ type Holder interface {
 // concurrent use.
 type Answers struct {
 	pods  *cache.Expiring // of PodAnswers, by observe.Peer
-	paths *cache.Expiring // of observe.Observations, by zoneOnPath
+	paths *cache.Expiring // of observe.Observations, by zoneOnPath; of syncstatus.PathAnswers for further paths
+	// further are the further paths that a zone was asked about on, by desired.ZoneKey.
+	further *cache.Expiring
 
 	mu    sync.Mutex
 	zones map[Place]*zoneAnswer
@@ -70,7 +72,7 @@ type zoneAnswer struct {
 
 // NewAnswers returns a table without answers.
 func NewAnswers() *Answers {
-	return &Answers{zones: map[Place]*zoneAnswer{}, pods: cache.NewExpiring(), paths: cache.NewExpiring()}
+	return &Answers{zones: map[Place]*zoneAnswer{}, pods: cache.NewExpiring(), paths: cache.NewExpiring(), further: cache.NewExpiring()}
 }
 
 // entryAt finds or creates the entry of a place. a.mu is held.
@@ -210,6 +212,30 @@ func (a *Answers) OnPath(p syncstatus.Path, zone string) (o observe.Observation,
 	known, _ := a.paths.Get(zoneOnPath{p, zone})
 	o, ok = known.(observe.Observation)
 	return o, ok
+}
+
+// KeepFurther takes over what was answered on a further path to a question for a zone.
+func (a *Answers) KeepFurther(p syncstatus.Path, zone string, answer syncstatus.PathAnswer) {
+	a.paths.Set(zoneOnPath{p, zone}, answer, answerTimeout)
+}
+
+// OnFurther is the last answer on a further path to a question for a zone; not ok if there is none.
+func (a *Answers) OnFurther(p syncstatus.Path, zone string) (answer syncstatus.PathAnswer, ok bool) {
+	known, _ := a.paths.Get(zoneOnPath{p, zone})
+	answer, ok = known.(syncstatus.PathAnswer)
+	return answer, ok
+}
+
+// KeepFurtherPaths remembers on which further paths a zone is asked about.
+func (a *Answers) KeepFurtherPaths(zone desired.ZoneKey, paths []syncstatus.Path) {
+	a.further.Set(zone, paths, answerTimeout)
+}
+
+// FurtherPaths are those on which a zone was asked about lately.
+func (a *Answers) FurtherPaths(zone desired.ZoneKey) []syncstatus.Path {
+	known, _ := a.further.Get(zone)
+	paths, _ := known.([]syncstatus.Path)
+	return paths
 }
 
 // Full is the last answer to a question for a zone's content; nil when there is none. It must not be changed.

@@ -21,13 +21,15 @@ import (
 type Evaluator struct {
 	index   *desired.Index
 	answers *Answers
-	lag     lagHistory
-	ttls    ttlHistory
+	// vantages are the names of those who ask from elsewhere.
+	vantages []string
+	lag      lagHistory
+	ttls     ttlHistory
 }
 
-// New evaluates a desired state by the answers of servers.
-func New(index *desired.Index, answers *Answers) *Evaluator {
-	return &Evaluator{index: index, answers: answers, lag: lagHistory{since: cache.NewExpiring()}}
+// New evaluates a desired state by the answers of servers, to the API server and to some vantages.
+func New(index *desired.Index, answers *Answers, vantages ...string) *Evaluator {
+	return &Evaluator{index: index, answers: answers, vantages: vantages, lag: lagHistory{since: cache.NewExpiring()}}
 }
 
 // ContentReplaced takes note that a server has other content of a zone than it last had: resolvers may keep the old for a
@@ -45,8 +47,11 @@ func (e *Evaluator) Judge(z *desired.Zone, since time.Time) *syncstatus.Evaluati
 		BehindSince: func(server observe.Peer, behind bool, at time.Time) time.Time {
 			return e.lag.behindSince(zoneOnServer{z.Key, server}, behind, at)
 		},
-		OnPath:      func(p syncstatus.Path) (observe.Observation, bool) { return e.answers.OnPath(p, zone) },
-		CachedUntil: e.ttls.ofZone(zone, z.Servers),
+		OnPath:         func(p syncstatus.Path) (observe.Observation, bool) { return e.answers.OnPath(p, zone) },
+		OnFurther:      func(p syncstatus.Path) (syncstatus.PathAnswer, bool) { return e.answers.OnFurther(p, zone) },
+		Vantages:       e.vantages,
+		IsFurtherAsked: func() bool { return len(e.answers.FurtherPaths(z.Key)) > 0 },
+		CachedUntil:    e.ttls.ofZone(zone, z.Servers),
 	})
 }
 

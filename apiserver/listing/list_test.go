@@ -73,7 +73,12 @@ func TestEveryField(t *testing.T) {
 		if i%2 == 1 { // without what has all of the metadata encoded otherwise
 			s.ObjectMeta = metav1.ObjectMeta{
 				Name: s.Name, Namespace: s.Namespace, UID: s.UID, ResourceVersion: s.ResourceVersion, Generation: s.Generation,
-				CreationTimestamp: s.CreationTimestamp, Labels: s.Labels,
+				CreationTimestamp: s.CreationTimestamp, Labels: s.Labels, OwnerReferences: s.OwnerReferences,
+			}
+			for n := range s.OwnerReferences {
+				if i%4 == 1 {
+					s.OwnerReferences[n].Controller, s.OwnerReferences[n].BlockOwnerDeletion = nil, nil
+				}
 			}
 		}
 		var got text
@@ -157,7 +162,8 @@ func (w writer) Write(raw []byte) (int, error) { return len(raw), w(raw) }
 
 // plain returns a SyncStatus as most are: in sync, and without letters that need an escape.
 func plain(s syncv1.SyncStatus) syncv1.SyncStatus {
-	s.ObjectMeta = metav1.ObjectMeta{Name: "arecord.www", Namespace: "dns", UID: "8c6f", Labels: map[string]string{"zone": "a"}}
+	s.ObjectMeta = metav1.ObjectMeta{Name: "arecord.www", Namespace: "dns", UID: "9d70", Labels: map[string]string{"zone": "a"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "bindy.firestoned.io/v1beta1", Kind: "ARecord", Name: "www", UID: "8c6f"}}}
 	s.ObjectRef = syncv1.ObjectReference{APIVersion: "bindy.firestoned.io/v1beta1", Kind: "ARecord", Namespace: "dns", Name: "www", UID: "8c6f"}
 	s.Zone, s.NameServers, s.Paths, s.RRsets = "example.test", nil, nil, []syncv1.RRset{{Name: "www.example.test.", Type: "A", Rdata: []string{"192.0.2.1"}}}
 	s.Status.FailureReason, s.Status.FailureMessage = "", ""

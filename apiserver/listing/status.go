@@ -35,7 +35,7 @@ func (t *text) addStatus(s *syncv1.SyncStatus) {
 // addMeta adds metadata. A SyncStatus has a few of its fields.
 func (t *text) addMeta(m *metav1.ObjectMeta) {
 	if m.GenerateName != "" || m.SelfLink != "" || m.DeletionTimestamp != nil || //nolint:staticcheck // encoding/json writes it
-		m.DeletionGracePeriodSeconds != nil || len(m.Annotations) > 0 || len(m.OwnerReferences) > 0 || len(m.Finalizers) > 0 || len(m.ManagedFields) > 0 {
+		m.DeletionGracePeriodSeconds != nil || len(m.Annotations) > 0 || len(m.Finalizers) > 0 || len(m.ManagedFields) > 0 {
 		t.addMarshaled(m)
 		return
 	}
@@ -49,6 +49,20 @@ func (t *text) addMeta(m *metav1.ObjectMeta) {
 		optionalTime(t, "creationTimestamp", &m.CreationTimestamp)
 	}
 	optionalMap(t, "labels", m.Labels)
+	optionalList(t, "ownerReferences", m.OwnerReferences, (*text).addOwner)
+	t.end()
+}
+
+func (t *text) addOwner(o *metav1.OwnerReference) {
+	if o.Controller != nil || o.BlockOwnerDeletion != nil {
+		t.addMarshaled(o)
+		return
+	}
+	t.begin()
+	stringField(t, "apiVersion", o.APIVersion)
+	stringField(t, "kind", o.Kind)
+	stringField(t, "name", o.Name)
+	stringField(t, "uid", o.UID)
 	t.end()
 }
 
@@ -138,11 +152,16 @@ func (t *text) addNameServer(n *syncv1.NameServer) { t.addMarshaled(n) }
 
 func (t *text) addPath(p *syncv1.Path) {
 	t.begin()
+	stringField(t, "type", p.Type)
+	optionalString(t, "vantage", p.Vantage)
 	stringField(t, "instance", p.Instance)
 	optionalString(t, "namespace", p.Namespace)
+	optionalString(t, "provider", p.Provider)
+	optionalStrings(t, "nameServers", p.NameServers)
 	stringField(t, "address", p.Address)
 	stringField(t, "protocol", p.Protocol)
 	stringField(t, "state", p.State)
+	optionalString(t, "server", p.Server)
 	optionalIntAt(t, "serial", p.Serial)
 	optionalString(t, "rcode", p.Rcode)
 	if p.RTT != nil {

@@ -11,16 +11,25 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/vantage"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
 const (
 	// pathAge is how old the answer on a path about a zone may be, as long as the path answers.
 	pathAge = 30 * time.Second
+	// badPathAge is how often a further path that does not answer is asked while somebody watches.
+	badPathAge = 2 * time.Second
 	// pathProbe is how often a path that answers is asked about one of its zones, for all.
 	pathProbe = time.Second
 	// pathQuestions is how many questions are under way on a path.
 	pathQuestions = 16
+	// furtherWait is how long a reader waits for the first answers on further paths: many of the addresses cannot be reached from here.
+	furtherWait = 300 * time.Millisecond
+	// furtherConnections is how many addresses that a namespace has published are asked at the same time.
+	furtherConnections = 32
 )
 
 // askPaths asks the Services of some zones' instances as clients do. A path that answers is asked about one zone each second, and
@@ -148,6 +157,7 @@ func (t *tracker) pollPaths() {
 	}
 	t.inBackground(func() func() {
 		t.refresher.askPaths(t.ctx, zones, time.Now())
+		t.refresher.repeatFurther(t.ctx, zones)
 		return func() {
 			t.pollingPaths = false
 			for z := range zones {
@@ -155,6 +165,24 @@ func (t *tracker) pollPaths() {
 			}
 		}
 	})
+}
+
+// repeatFurther asks again on the further paths to the zones that somebody has requested by name.
+func (r *Refresher) repeatFurther(ctx context.Context, zones map[*desired.Zone]bool) {
+	now := time.Now()
+	for z := range zones {
+		paths := r.answers.FurtherPaths(z.Key)
+		if len(paths) == 0 {
+			continue
+		}
+		known := r.evaluator.Judge(z, time.Time{}).SOAs()
+		go r.askOnFurther(ctx, z, paths, known, func(o observe.Observation) time.Time {
+			if syncstatus.PathState(o) == syncv1.StateInSync && slices.Contains(known, o.SOA) {
+				return now.Add(-pathAge)
+			}
+			return now.Add(-badPathAge)
+		})
+	}
 }
 
 // askPathsTo asks the paths to a zone of which something has changed, and once more if more changes meanwhile.
@@ -176,6 +204,12 @@ func (t *tracker) askPathsTo(w *trackedZone) {
 	})
 }
 
+// furtherState is what matters of an answer on a further path.
+type furtherState struct {
+	state syncv1.ServerState
+	soa   rrset.SOA
+}
+
 // takePaths looks at the present answers on the paths to a zone.
 func (t *tracker) takePaths(key desired.ZoneKey) {
 	w := t.zones[key]
@@ -188,8 +222,17 @@ func (t *tracker) takePaths(key desired.ZoneKey) {
 			now = append(now, syncstatus.PathState(o))
 		}
 	}
+	var further []furtherState
+	for _, p := range t.refresher.answers.FurtherPaths(w.zone.Key) {
+		o, _ := t.refresher.answers.OnFurther(p, w.zone.Declared.ZoneName())
+		further = append(further, furtherState{syncstatus.PathState(o.Observation), o.SOA})
+	}
 	if !slices.Equal(now, w.onPaths) {
 		w.onPaths, w.all = now, true
+	}
+	if !slices.Equal(further, w.onFurther) {
+		w.onFurther = further
+		w.suspect(desired.Key{Kind: syncstatus.ZoneKind.Kind, Namespace: key.Namespace, Name: key.Name})
 	}
 	t.evaluateLater(w)
 }
@@ -197,4 +240,97 @@ func (t *tracker) takePaths(key desired.ZoneKey) {
 // isRefusal reports whether the server of a path does not serve the zone, or not to everybody.
 func isRefusal(s syncv1.ServerState) bool {
 	return s != syncv1.StateInSync && s != syncv1.StateUnreachable
+}
+
+// Vantage asks from another place than the API server's.
+type Vantage interface {
+	Name() string
+	// Ask asks addresses for a zone's SOA as clients ask. The answers are in the order of the questions, each with a time and, if
+	// there was none, with an error.
+	Ask(ctx context.Context, zone string, questions []vantage.Question) []observe.Observation
+}
+
+func vantageNames(all []Vantage) (names []string) {
+	for _, v := range all {
+		names = append(names, v.Name())
+	}
+	return names
+}
+
+// askFurther asks for the zones among some objects on all other paths to them. Answers may be a moment older than since. It waits a
+// little for those that were never asked; what comes later is known to the next reader.
+func (a *asker) askFurther(ctx context.Context, subjects []*desired.Subject, judgements map[*desired.Zone]*syncstatus.Evaluation, since time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, furtherWait)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, s := range subjects {
+		if s == nil || s.Key.Kind != syncstatus.ZoneKind.Kind {
+			continue
+		}
+		var parent *syncstatus.Evaluation
+		if len(s.Zones) > 1 {
+			parent = judgements[s.Zones[1]]
+		}
+		j := judgements[s.Zones[0]]
+		due := func(observe.Observation) time.Time { return since.Add(-pathProbe) }
+		wg.Go(func() { a.askOnFurther(ctx, s.Zones[0], j.FurtherPaths(parent), j.SOAs(), due) })
+	}
+	wg.Wait()
+}
+
+// askOnFurther asks for a zone on some further paths, unless the last answer is from due or later. It waits where there was none.
+func (a *asker) askOnFurther(ctx context.Context, z *desired.Zone, paths []syncstatus.Path, known []rrset.SOA, due func(observe.Observation) time.Time) {
+	a.answers.KeepFurtherPaths(z.Key, paths)
+	zone := z.Declared.ZoneName()
+	now := time.Now()
+	var wg sync.WaitGroup
+	start := func(wait bool, ask func(context.Context)) {
+		if wait {
+			wg.Go(func() { ask(ctx) })
+		} else {
+			go ask(context.WithoutCancel(ctx))
+		}
+	}
+	fromVantages, isNew := map[string][]syncstatus.Path{}, map[string]bool{}
+	for _, p := range paths {
+		last, asked := a.answers.OnFurther(p, zone)
+		since := due(last.Observation)
+		isAsked := func() bool { o, ok := a.answers.OnFurther(p, zone); return ok && !o.At.Before(since) }
+		switch {
+		case isAsked():
+		case p.Vantage != "":
+			fromVantages[p.Vantage], isNew[p.Vantage] = append(fromVantages[p.Vantage], p), isNew[p.Vantage] || !asked
+		default:
+			ask := func(ctx context.Context) {
+				a.pathQuestions.await(ctx, pathQuestion{p, zone}, isAsked, func(ctx context.Context) {
+					ctx = outbound.WithAccount(ctx, a.options.Gate.Account(z.Key.Namespace, "the published name servers", furtherConnections))
+					a.answers.KeepFurther(p, zone, syncstatus.PathAnswer{Observation: observe.AskWho(ctx, p.Addr, zone, p.TCP, a.options.Deadline), Known: known})
+				})
+			}
+			start(!asked, ask)
+		}
+	}
+	for _, v := range a.options.Vantages {
+		if paths := fromVantages[v.Name()]; len(paths) > 0 {
+			start(isNew[v.Name()], func(ctx context.Context) { a.askVantage(ctx, v, zone, paths, known, now) })
+		}
+	}
+	wg.Wait()
+}
+
+// askVantage has a vantage ask for a zone, as of since or later. Who wants to know at the same time shares the answers.
+func (a *asker) askVantage(ctx context.Context, v Vantage, zone string, paths []syncstatus.Path, known []rrset.SOA, since time.Time) {
+	isAsked := func() bool {
+		return !slices.ContainsFunc(paths, func(p syncstatus.Path) bool { o, ok := a.answers.OnFurther(p, zone); return !ok || o.At.Before(since) })
+	}
+	of := pathQuestion{syncstatus.Path{Vantage: v.Name(), Namespace: paths[0].Namespace}, zone}
+	a.pathQuestions.await(ctx, of, isAsked, func(ctx context.Context) {
+		questions := make([]vantage.Question, len(paths))
+		for i, p := range paths {
+			questions[i] = vantage.Question{Address: p.Addr, TCP: p.TCP}
+		}
+		for i, o := range v.Ask(ctx, zone, questions) {
+			a.answers.KeepFurther(paths[i], zone, syncstatus.PathAnswer{Observation: o, Known: known})
+		}
+	})
 }

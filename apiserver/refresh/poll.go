@@ -21,36 +21,49 @@ type trackedPlace struct {
 	last   time.Time
 }
 
-// pollServers asks every server, and returns when to do so again: about every zone, or, when it has a live notification stream,
-// about those that are not in sync and those that it was not asked about for the longest time.
+// pollServers asks servers about the zones of which it is time, and returns when to do so again. Zones that are not in sync are asked about
+// every time. So is, of a server with a live notification stream, one zone of all trackers, which shows that it is alive, and as many of the
+// others that each has its turn in pollRounds. A server without a stream is asked less the longer a zone is at rest.
 func (t *tracker) pollServers(interval time.Duration) time.Duration {
+	now := time.Now()
 	asked, needed, notifying := 0, map[Peer]bool{}, map[Peer][]trackedPlace{}
 	live := t.refresher.streams.liveServers()
 	for _, w := range t.zones {
 		for i, s := range w.zone.Servers {
 			peer := peerOf(s)
 			needed[peer] = true
-			if !live[peer] || len(w.outOfSync) > 0 {
-				t.askServer(w, i)
-				asked++
-				continue
-			}
 			p := trackedPlace{trackedZone: w, server: i}
 			if last := t.refresher.answers.Full(w.placeOf(i)); last != nil {
 				p.last = last.At
 			}
-			notifying[peer] = append(notifying[peer], p)
+			switch {
+			case len(w.outOfSync) > 0 || !live[peer] && now.Sub(p.last) >= restFor(now.Sub(w.changedAt), interval):
+				t.askServer(w, i)
+				asked++
+			case live[peer]:
+				notifying[peer] = append(notifying[peer], p)
+			}
 		}
 	}
-	for _, places := range notifying {
+	for peer, places := range notifying {
 		slices.SortFunc(places, func(a, b trackedPlace) int { return a.last.Compare(b.last) })
-		for _, p := range places[:(len(places)+pollRounds-1)/pollRounds] {
-			t.askServer(p.trackedZone, p.server)
-			asked++
+		places = places[:(len(places)+pollRounds-1)/pollRounds]
+		isAlone := t.refresher.streams.claim(peer, now, interval)
+		for _, p := range places {
+			if isAlone || now.Sub(p.last) >= (pollRounds-1)*interval {
+				t.askServer(p.trackedZone, p.server)
+				asked++
+			}
 		}
 	}
 	t.refresher.streams.keepOnly(t, needed)
 	return max(interval, time.Duration(asked)*pollPerServer)
+}
+
+// restFor is how old an answer about a zone may become that has been at rest for some time: a twentieth of that, at least half of the interval,
+// because timers are not exact, and at most what it takes to ask about all zones of a server with a stream.
+func restFor(rest, interval time.Duration) time.Duration {
+	return min(max(rest/pollRounds, interval/2), pollRounds*interval)
 }
 
 // askNotified asks about what servers have notified. A question that is under way may have been answered before it happened.
@@ -71,11 +84,12 @@ func (t *tracker) askNotified(notified map[notification]struct{}) {
 }
 
 // askSameServer asks a server that has fallen silent, or answers again, about the zones of which its last answer showed
-// otherwise.
-func (t *tracker) askSameServer(server observe.Peer, now *observe.Observation) {
+// otherwise, and has the other trackers do so.
+func (t *tracker) askSameServer(server observe.Server, now *observe.Observation) {
+	t.refresher.streams.noteSilence(t, peerOf(server), isSilent(now))
 	for _, w := range t.zones {
 		for i, s := range w.zone.Servers {
-			if last := w.answers[i]; s.Peer() == server && last != nil && isSilent(last) != isSilent(now) {
+			if last := w.answers[i]; s.Peer() == server.Peer() && last != nil && isSilent(last) != isSilent(now) {
 				t.askServer(w, i)
 			}
 		}

@@ -45,6 +45,8 @@ type Options struct {
 	// Notifications opens notification streams, so that watchers see a change at once and idle servers are hardly asked.
 	// Without it every server of a watched zone is asked at the interval.
 	Notifications NotificationOpener
+	// Vantages ask from elsewhere what clients get; see askFurther.
+	Vantages []Vantage
 	// TLS is what sidecars are connected to with; nil to ask no sidecar.
 	TLS func(context.Context) (*tls.Config, error)
 }
@@ -71,7 +73,7 @@ type Refresher struct {
 // New returns a Refresher that follows the caches. keys reads transfer keys.
 func New(inf *informers.Informers, index *desired.Index, keys tsigkey.ReadFunc, publisher Publisher, options Options) (*Refresher, error) {
 	answers := evaluate.NewAnswers()
-	evaluator := evaluate.New(index, answers)
+	evaluator := evaluate.New(index, answers, vantageNames(options.Vantages)...)
 	meter, patience := newMeter(time.Now), newPatience(options.Deadline)
 	r := &Refresher{
 		asker: asker{

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -46,6 +47,9 @@ type notificationStream struct {
 	trackers map[*tracker]struct{}
 	// live is true from the first notification to the end of the stream: meanwhile every change is notified.
 	live bool
+	// asked is when a tracker last asked the server for all of them, silent whether it was silent.
+	asked  time.Time
+	silent bool
 }
 
 // followServer notifies a tracker of what changes on a server, from now on if the stream is live.
@@ -93,6 +97,38 @@ func (n *notificationStreams) liveServers() map[Peer]bool {
 		}
 	}
 	return live
+}
+
+// claim reports whether a tracker is to ask a server to see that it is alive: no other one has, for an interval.
+func (n *notificationStreams) claim(server Peer, now time.Time, interval time.Duration) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.streams[server]
+	if s == nil || now.Sub(s.asked) >= interval*3/4 { // Timers are not exact.
+		if s != nil {
+			s.asked = now
+		}
+		return true
+	}
+	return false
+}
+
+// noteSilence has all trackers of a server but the one that has found it silent, or answering again, find out for their zones.
+func (n *notificationStreams) noteSilence(found *tracker, server Peer, silent bool) {
+	n.mu.Lock()
+	s := n.streams[server]
+	if s == nil || s.silent == silent {
+		n.mu.Unlock()
+		return
+	}
+	s.silent = silent
+	trackers := slices.Collect(maps.Keys(s.trackers))
+	n.mu.Unlock()
+	for _, t := range trackers {
+		if t != found {
+			t.addNews(func(n *news) { n.notified[notification{server, ""}] = struct{}{} })
+		}
+	}
 }
 
 // HandleNotification implements bindcar.NotificationHandler.

@@ -89,7 +89,7 @@ func (t *tracker) followObject(key desired.Key) {
 		if o.published {
 			t.publishAlone(o)
 		}
-		t.askFleet(o)
+		t.askFleet(o, t.refresher.options.WatchInterval/2)
 	case len(s.Zones) == 0:
 		t.publishAlone(o)
 	}
@@ -109,8 +109,9 @@ func (t *tracker) forgetObject(key desired.Key) {
 // fleetPollFactor is by how much the servers of instances and clusters are polled less often than those of zones.
 const fleetPollFactor = 4
 
-// askFleet asks the servers of a followed instance or cluster; handleAnsweredFleet follows.
-func (t *tracker) askFleet(o *trackedObject) {
+// askFleet asks the servers of a followed instance or cluster, as far as their last answers are older than some time; handleAnsweredFleet
+// follows.
+func (t *tracker) askFleet(o *trackedObject, age time.Duration) {
 	if o.asking {
 		o.again = true
 		return
@@ -120,7 +121,7 @@ func (t *tracker) askFleet(o *trackedObject) {
 		return
 	}
 	o.asking = true
-	key, since := o.key, time.Now().Add(-t.refresher.options.WatchInterval/2)
+	key, since := o.key, time.Now().Add(-age)
 	polled := map[evaluate.Place]bool{}
 	for _, w := range t.zones {
 		for i := range w.zone.Servers {
@@ -143,11 +144,12 @@ func (t *tracker) handleAnsweredFleet(key desired.Key, questions int) {
 	t.publishAlone(o)
 	if o.again {
 		o.again = false
-		t.askFleet(o)
+		t.askFleet(o, t.refresher.options.WatchInterval/2)
 	}
 }
 
-// pollFleets asks the servers of all followed instances and clusters when it is time: the more questions, the less often.
+// pollFleets asks the servers of all followed instances and clusters when it is time: the more questions, the less often. About a zone that
+// somebody else asks about, it asks nothing.
 func (t *tracker) pollFleets(interval time.Duration) {
 	if time.Since(t.fleetsAsked) < max(fleetPollFactor*interval, time.Duration(t.fleetQuestions)*pollPerServer) {
 		return
@@ -155,7 +157,7 @@ func (t *tracker) pollFleets(interval time.Duration) {
 	t.fleetsAsked, t.fleetQuestions = time.Now(), 0
 	for key, o := range t.objects {
 		if informers.DescribesServers(key.Kind) && !o.asking {
-			t.askFleet(o)
+			t.askFleet(o, pollRounds*interval)
 		}
 	}
 }

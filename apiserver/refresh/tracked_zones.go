@@ -29,6 +29,8 @@ type trackedZone struct {
 	// when they are to be once more.
 	onPaths                 []syncv1.ServerState
 	askingPaths, pathsAgain bool
+	// onFurther is the same for further paths.
+	onFurther []furtherState
 	// members are the objects that are followed for this zone, outOfSync those of them that were so at last.
 	members, outOfSync map[desired.Key]struct{}
 	// children are the members that are zones below it, by canonical name.
@@ -36,6 +38,8 @@ type trackedZone struct {
 	// judged is the judgement of a round of evaluation.
 	judged *syncstatus.Evaluation
 	round  int
+	// changedAt is when a server last answered otherwise, or the declaration changed.
+	changedAt time.Time
 	// What has to be evaluated again: some members or all.
 	suspects map[desired.Key]struct{}
 	all      bool
@@ -117,7 +121,7 @@ func (t *tracker) adoptZone(w *trackedZone, z *desired.Zone) {
 		t.holdAnswers(w, was)
 	}
 	again = again || was != nil && !z.HasBelow(was)
-	w.zone = z
+	w.zone, w.changedAt = z, time.Now()
 	w.asking, w.again = make([]bool, len(z.Servers)), make([]bool, len(z.Servers))
 	t.dirty[w] = struct{}{}
 	t.askPathsTo(w)
@@ -223,8 +227,11 @@ func (t *tracker) takeAnswer(w *trackedZone, i int) {
 	if was == nil || !evaluate.IsSameState(was, now) {
 		t.askPathsTo(w)
 	}
+	if was == nil || !evaluate.IsSameState(was, now) || !evaluate.IsSameAnswer(was, now) {
+		w.changedAt = now.At
+	}
 	if was != nil && isSilent(was) != isSilent(now) {
-		t.askSameServer(w.zone.Servers[i].Peer(), now)
+		t.askSameServer(w.zone.Servers[i], now)
 	}
 	t.evaluateLater(w)
 }

@@ -84,6 +84,9 @@ func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time
 		for z := range zonesOf(subjects...) {
 			judgements[z] = r.evaluator.Judge(z, oldest)
 		}
+		if resolve {
+			r.askFurther(ctx, subjects, judgements, since)
+		}
 		verdicts = make([]*syncv1.SyncStatus, len(keys))
 		var mu sync.Mutex
 		var found []finding

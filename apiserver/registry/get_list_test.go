@@ -141,7 +141,9 @@ func TestListSelectsAndPages(t *testing.T) {
 	w.Apply(z)
 	w.Apply(other)
 	for _, name := range []string{"c", "b", "a"} {
-		w.Apply(w.Record(z, name, "192.0.2.7"))
+		r := w.Record(z, name, "192.0.2.7")
+		r.Labels["app.kubernetes.io/instance"] = "shop"
+		w.Apply(r)
 	}
 	elsewhere := w.Record(z, "x", "192.0.2.7")
 	elsewhere.Namespace = "elsewhere"
@@ -160,6 +162,7 @@ func TestListSelectsAndPages(t *testing.T) {
 		"another":         {query{namespace: "elsewhere"}, []string{"arecord.x"}},
 		"none":            {query{namespace: "nowhere"}, nil},
 		"a label":         {query{namespace: ns, labels: labels.SelectorFromSet(labels.Set{"zone": "example.test"})}, all[:3]},
+		"a tool's label":  {query{namespace: ns, labels: labels.SelectorFromSet(labels.Set{"app.kubernetes.io/instance": "shop"})}, nil},
 		"a name":          {query{namespace: ns, fields: selector("metadata.name=arecord.b")}, all[1:2]},
 		"a name anywhere": {query{fields: selector("metadata.name=arecord.b")}, all[1:2]},
 		"a name not here": {query{namespace: "elsewhere", fields: selector("metadata.name=arecord.b")}, nil},

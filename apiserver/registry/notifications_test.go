@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	"github.com/lockstep-dns/lockstep/apiserver/store"
@@ -190,6 +191,58 @@ func TestServersThatTellAreHardlyAsked(t *testing.T) {
 	all("OutOfSync primary-0=InSync secondary-0=Unreachable")
 	servers[1].Resume()
 	all("InSync primary-0=InSync secondary-0=InSync")
+}
+
+// Tools watch everything all day. What a server that tells of changes is asked then does not grow with the namespaces whose zones it has, and
+// each of them learns when it falls silent.
+func TestWatchOfManyNamespacesHardlyAsks(t *testing.T) {
+	const namespaces, pollRounds, interval = 40, 20, 100 * time.Millisecond
+	var files []bind.Zone
+	for i := range namespaces {
+		files = append(files, bind.Zone{Name: fmt.Sprintf("z%d.test.", i), Serial: 10})
+	}
+	w, servers, _ := telling(t, interval, files...)
+	for name, role := range map[string]v1beta1.ServerRole{"primary": v1beta1.RolePrimary, "secondary": v1beta1.RoleSecondary} {
+		w.Apply(&v1beta1.Bind9Instance{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: map[string]string{"pool": "a"}, Annotations: map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "*"}},
+			Spec:       v1beta1.Bind9InstanceSpec{ClusterRef: "c", Role: role, Replicas: new(int32(1))},
+		})
+	}
+	for i := range namespaces {
+		z := fakekube.Zone(fmt.Sprintf("z%d.test", i), "primary", "secondary")
+		z.Namespace, z.Annotations = fmt.Sprint("team-", i), map[string]string{v1beta1.AllowInstanceNamespacesAnnotation: ns}
+		z.Spec.ClusterRef, z.Spec.Bind9InstancesFrom = "", []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"pool": "a"}}}}
+		w.Apply(z)
+	}
+	zones := query{fields: everyZone}
+	w.Eventually("all zones are in sync", func() bool {
+		inSync := 0
+		for _, s := range w.list(zones).Items {
+			if s.Status.InSync {
+				inSync++
+			}
+		}
+		return inSync == namespaces
+	})
+	events := w.watch(query{}, store.WatchOptions{})
+	w.Eventually("both servers are listened to", func() bool { return listenedTo(w) == 2 })
+	w.Eventually("all namespaces are watched", func() bool { return w.metric("watched_namespaces") == namespaces+1 })
+	time.Sleep(2 * interval) // What is asked at first.
+	first, began := queries(t, servers[0]), time.Now()
+	time.Sleep(pollRounds * interval)
+	rounds := int(time.Since(began)/interval) + 2
+	// One question for each zone in 19 intervals, and one in three quarters of an interval.
+	if asked, most := queries(t, servers[0])-first, namespaces*(rounds/(pollRounds-1)+1)+rounds*4/3; asked > most {
+		t.Errorf("a server was asked %d times in %d intervals, want %d times at the most", asked, rounds, most)
+	}
+	servers[1].Pause()
+	seen := map[string]bool{}
+	for len(seen) < namespaces {
+		if _, s := events.next(); s.ObjectRef.Kind == "DNSZone" && states(s) == "OutOfSync primary-0=InSync secondary-0=Unreachable" {
+			seen[s.Namespace] = true
+		}
+	}
+	servers[1].Resume()
 }
 
 // A server that cannot be listened to is asked as often as if it had nothing to tell.

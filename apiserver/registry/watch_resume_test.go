@@ -167,7 +167,7 @@ func TestListEndsWhatItLacks(t *testing.T) {
 	again := w.Record(z, "www", "192.0.2.7")
 	again.UID = "another"
 	w.Apply(again)
-	if kind, s := events.next(); kind != watch.Added || s.UID != "another" {
-		t.Errorf("%s of %s, want it added", kind, s.UID)
+	if kind, s := events.next(); kind != watch.Added || s.ObjectRef.UID != "another" {
+		t.Errorf("%s of %s, want it added", kind, s.ObjectRef.UID)
 	}
 }

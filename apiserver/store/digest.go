@@ -12,7 +12,7 @@ import (
 func (st *Store) Digest(s *syncv1.SyncStatus) uint64 {
 	h := &maphash.Hash{}
 	h.SetSeed(st.seed)
-	addValues(h, string(s.UID), s.Zone, string(s.Status.Phase), s.Status.FailureReason, s.Status.FailureMessage)
+	addValues(h, string(s.ObjectRef.UID), s.Zone, string(s.Status.Phase), s.Status.FailureReason, s.Status.FailureMessage)
 	addValues(h, s.Generation)
 	var labels uint64
 	for k, v := range s.Labels {
@@ -34,7 +34,8 @@ func (st *Store) Digest(s *syncv1.SyncStatus) uint64 {
 		addValues(h, n.MissingOn...)
 	}
 	for _, p := range s.Paths {
-		addValues(h, p.Namespace, p.Instance, p.Address, string(p.Protocol), string(p.State), p.Rcode, p.Message)
+		addValues(h, string(p.Type), p.Vantage, p.Namespace, p.Instance, p.Provider, p.Address, string(p.Protocol), string(p.State), p.Rcode, p.Message)
+		addValues(h, p.NameServers...)
 	}
 	addValues(h, s.Summary.Records, s.Summary.RecordsOutOfSync)
 	return h.Sum64()

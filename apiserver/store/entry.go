@@ -37,7 +37,7 @@ type conditionStatus struct {
 // outline is what selectors and the event of an object's end need of a verdict.
 type outline struct {
 	revision           uint64
-	uid                types.UID
+	uid                types.UID // of the object
 	labels             map[string]string
 	created            int64 // in Unix time
 	generation         int64
@@ -50,17 +50,15 @@ type outline struct {
 
 func outlineOf(s *syncv1.SyncStatus, revision uint64) outline {
 	return outline{
-		revision: revision, uid: s.UID, labels: s.Labels, created: s.CreationTimestamp.Unix(), generation: s.Generation,
+		revision: revision, uid: s.ObjectRef.UID, labels: s.Labels, created: s.CreationTimestamp.Unix(), generation: s.Generation,
 		zone: s.Zone, failure: s.Status.FailureReason, phase: s.Status.Phase, servers: s.Summary.Servers, inSync: s.Summary.InSync,
 		unreachable: s.Summary.Unreachable, records: s.Summary.Records, outOfSync: s.Summary.RecordsOutOfSync,
 	}
 }
 
 func (o *outline) status(key Key) *syncv1.SyncStatus {
-	s := emptyStatus()
-	s.Name, s.Namespace, s.UID, s.Labels = syncstatus.Name(key.Kind, key.Name), key.Namespace, o.uid, o.labels
-	s.CreationTimestamp, s.Generation, s.ResourceVersion = metav1.Unix(o.created, 0), o.generation, formatRevision(o.revision)
-	s.ObjectRef = syncv1.ObjectReference{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: o.uid, Generation: o.generation}
+	s := syncstatus.Describe(key.Kind, key.Namespace, key.Name, o.uid, o.generation)
+	s.Labels, s.CreationTimestamp, s.ResourceVersion = o.labels, metav1.Unix(o.created, 0), formatRevision(o.revision)
 	s.Zone, s.Summary = o.zone, syncv1.Summary{
 		Servers: o.servers, InSync: o.inSync, Unreachable: o.unreachable, Records: o.records, RecordsOutOfSync: o.outOfSync,
 	}

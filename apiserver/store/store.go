@@ -30,6 +30,7 @@ import (
 
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
 // Bounds of what is remembered of deleted objects.
@@ -100,9 +101,9 @@ func (s *Store) Publish(evaluatedFrom uint64, verdicts ...*syncv1.SyncStatus) (o
 func (s *Store) publish(v *syncv1.SyncStatus, digest, evaluatedFrom uint64) bool {
 	key := KeyOf(v)
 	e, t := s.namespaces[key.Namespace][key], s.buried[key]
-	changed := e == nil || e.digest != digest || e.uid != v.UID
+	changed := e == nil || e.digest != digest || e.uid != v.ObjectRef.UID
 	switch {
-	case t != nil && t.uid == v.UID && t.revision > evaluatedFrom,
+	case t != nil && t.uid == v.ObjectRef.UID && t.revision > evaluatedFrom,
 		e == nil && s.oldest > evaluatedFrom, // It may have been deleted, and its tombstone be forgotten.
 		changed && e != nil && e.confirmed > evaluatedFrom:
 		return false
@@ -111,7 +112,7 @@ func (s *Store) publish(v *syncv1.SyncStatus, digest, evaluatedFrom uint64) bool
 	if e != nil && changed {
 		was = e.status(key)
 	}
-	if e == nil || e.uid != v.UID {
+	if e == nil || e.uid != v.ObjectRef.UID {
 		e = e.successor()
 		if s.namespaces[key.Namespace] == nil {
 			s.namespaces[key.Namespace] = map[Key]*entry{}
@@ -150,7 +151,7 @@ func (s *Store) Delete(key Key, o metav1.Object) {
 		s.end(key, e)
 		return
 	}
-	s.bury(&tombstone{Key: key, outline: outline{uid: o.GetUID(), labels: o.GetLabels()}})
+	s.bury(&tombstone{Key: key, outline: outline{uid: o.GetUID(), labels: syncstatus.LabelsOf(o)}})
 }
 
 // end publishes the end of an object that has an entry. s.mu is held.

@@ -113,7 +113,7 @@ func TestDeletedWhileEvaluated(t *testing.T) {
 		t.Error("a deleted object has a verdict")
 	}
 	other := verdict("www", syncv1.PhaseInSync)
-	other.UID = "another"
+	other.UID, other.ObjectRef.UID = "another", "another"
 	if outdated := s.Publish(before, other); len(outdated) > 0 {
 		t.Error("another object of the name has no verdict")
 	}
@@ -123,7 +123,7 @@ func TestDeletedWhileEvaluated(t *testing.T) {
 func TestLateDeletion(t *testing.T) {
 	s := newStore()
 	old, again := verdict("www", syncv1.PhaseInSync), verdict("www", syncv1.PhaseInSync)
-	again.UID = "another"
+	again.UID, again.ObjectRef.UID = "another", "another"
 	s.mustPublish(t, old)
 	s.mustPublish(t, again)
 	s.Delete(KeyOf(old), &old.ObjectMeta)

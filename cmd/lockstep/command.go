@@ -14,6 +14,8 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver"
 	"github.com/lockstep-dns/lockstep/pkg/component"
 	"github.com/lockstep-dns/lockstep/pkg/controller"
+	"github.com/lockstep-dns/lockstep/pkg/dns/vantage"
+	api "github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/sidecar"
 	"github.com/lockstep-dns/lockstep/pkg/heap"
 	"github.com/lockstep-dns/lockstep/pkg/version"
@@ -50,6 +52,7 @@ func newCommand() *cobra.Command {
 		componentCommand("apiserver", "Serve syncstatuses through the Kubernetes API", apiserver.NewOptions()),
 		componentCommand("webhook", "Check and stamp objects before they are stored", webhook.NewOptions()),
 		bindcar,
+		componentCommand("vantage", "Ask name servers from where this runs, for the API server", vantage.NewOptions(api.APIServerIdentity)),
 		rndcCommand(),
 		validateCommand(),
 		planCommand(),

@@ -10,7 +10,7 @@ import (
 )
 
 // components are the subcommands that run a component.
-var components = [][]string{{"controller"}, {"fleet"}, {"apiserver"}, {"webhook"}, {"bindcar"}, {"bindcar", "init"}, {"externaldns"}}
+var components = [][]string{{"controller"}, {"fleet"}, {"apiserver"}, {"webhook"}, {"bindcar"}, {"bindcar", "init"}, {"externaldns"}, {"vantage"}}
 
 // Every component has the same flags of logs, metrics and features, in sections of their own below its own flags.
 func TestCommonFlags(t *testing.T) {

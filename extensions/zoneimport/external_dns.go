@@ -38,8 +38,9 @@ func (n ownershipNames) nameOf(host, rrtype string) string {
 }
 
 // withoutExternalDNS takes out of a zone what external-dns has published, and the TXT records by which it knows that. It returns how many
-// RRsets and how many TXT records these are.
-func (c *zoneContent) withoutExternalDNS(names ownershipNames) (published, ownership int) {
+// RRsets and how many TXT records these are. A TXT record that belongs to none is reported: what it stands for may have stayed, and would
+// outlive its Service or Ingress.
+func (c *zoneContent) withoutExternalDNS(names ownershipNames, report *differenceReport) (published, ownership int) {
 	byType, byName := map[string]rrset.Key{}, map[string][]rrset.Key{}
 	for _, set := range c.sets {
 		if rrtype, can := ownedTypes[set.Type]; can {
@@ -57,12 +58,16 @@ func (c *zoneContent) withoutExternalDNS(names ownershipNames) (published, owner
 		if set.Type != dns.TypeTXT || len(rest) == len(set.Rdata) {
 			continue
 		}
+		keys := byName[set.Name]
 		if key, found := byType[set.Name]; found {
+			keys = []rrset.Key{key}
+		}
+		for _, key := range keys {
 			owned[key] = true
-		} else {
-			for _, key := range byName[set.Name] {
-				owned[key] = true
-			}
+		}
+		if len(keys) == 0 {
+			report.leaveOut(set.place, set.Key, "external-dns owns something by this text, but nothing has the name that it stands for: give the --txt-prefix, --txt-suffix "+
+				"and --txt-wildcard-replacement of your external-dns, or check that nothing of it is imported")
 		}
 		ownership += len(set.Rdata) - len(rest)
 		set.Rdata = rest

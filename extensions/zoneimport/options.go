@@ -138,7 +138,7 @@ func (o *Options) Run(ctx context.Context, in io.Reader, out, log io.Writer) err
 		return err
 	}
 	if o.WithoutExternalDNS {
-		published, ownership := content.withoutExternalDNS(ownershipNames{o.TXTPrefix, o.TXTSuffix, o.TXTWildcard})
+		published, ownership := content.withoutExternalDNS(ownershipNames{o.TXTPrefix, o.TXTSuffix, o.TXTWildcard}, report)
 		fmt.Fprintf(log, "%s: %d RRsets that external-dns publishes, and its %d TXT records of ownership, were left out\n", content.name, published, ownership)
 	}
 	builder := &manifestBuilder{

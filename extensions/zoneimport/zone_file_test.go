@@ -217,7 +217,8 @@ func FuzzReadZoneFile(f *testing.F) {
 	})
 }
 
-// What external-dns has published is left out with its TXT records, of all forms that these have, and nothing else.
+// What external-dns has published is left out with its TXT records, of all forms that these have, and nothing else. A TXT record that fits no
+// name is listed.
 func TestWithoutExternalDNS(t *testing.T) {
 	const mark = `"heritage=external-dns,external-dns/owner=default,external-dns/resource=service/shop/web"`
 	for name, c := range map[string]struct {
@@ -225,28 +226,32 @@ func TestWithoutExternalDNS(t *testing.T) {
 		names                ownershipNames
 		want                 []string
 		published, ownership int
+		unsure               []string
 	}{
-		"by type":        {"www A 192.0.2.1\nwww AAAA 2001:db8::1\na-www TXT " + mark + "\n", ownershipNames{}, []string{"www AAAA"}, 1, 1},
-		"at the name":    {"old A 192.0.2.1\nold TXT " + mark + "\n", ownershipNames{}, nil, 1, 1},
-		"another text":   {"old A 192.0.2.1\nold TXT " + mark + "\nold TXT \"v=spf1 -all\"\n", ownershipNames{}, []string{"old TXT"}, 1, 1},
-		"a dash":         {"a-b A 192.0.2.1\na-b TXT " + mark + "\n", ownershipNames{}, nil, 1, 1},
-		"a prefix":       {"www CNAME web\nweb A 192.0.2.1\nxdns-cname-www TXT " + mark + "\n", ownershipNames{prefix: "xdns-"}, []string{"web A"}, 1, 1},
-		"an owned text":  {"t TXT \"hello\"\ntxt-t TXT " + mark + "\n", ownershipNames{}, nil, 1, 1},
-		"nothing of it":  {"www A 192.0.2.1\nwww TXT \"heritage=mine\"\n", ownershipNames{}, []string{"www A", "www TXT"}, 0, 0},
-		"no record left": {"a-gone TXT " + mark + "\n", ownershipNames{}, nil, 0, 1},
-		"a suffix":       {"www A 192.0.2.1\na-www-xdns TXT " + mark + "\n", ownershipNames{suffix: "-xdns"}, nil, 1, 1},
-		"a label before": {"www A 192.0.2.1\nxdns.a-www TXT " + mark + "\n", ownershipNames{prefix: "xdns."}, nil, 1, 1},
-		"the type in it": {"www A 192.0.2.1\nwww AAAA 2001:db8::1\nown-aaaa.www TXT " + mark + "\n", ownershipNames{prefix: "own-%{record_type}."}, []string{"www A"}, 1, 1},
-		"a wildcard":     {"*.apps A 192.0.2.1\na-*.apps TXT " + mark + "\n", ownershipNames{}, nil, 1, 1},
-		"a star's label": {"*.apps A 192.0.2.1\na-any.apps TXT " + mark + "\n", ownershipNames{wildcard: "any"}, nil, 1, 1},
-		"a deeper name":  {"www.eu A 192.0.2.1\nwww A 192.0.2.2\na-www.eu TXT " + mark + "\n", ownershipNames{}, []string{"www A"}, 1, 1},
+		"by type":        {"www A 192.0.2.1\nwww AAAA 2001:db8::1\na-www TXT " + mark + "\n", ownershipNames{}, []string{"www AAAA"}, 1, 1, nil},
+		"at the name":    {"old A 192.0.2.1\nold TXT " + mark + "\n", ownershipNames{}, nil, 1, 1, nil},
+		"another text":   {"old A 192.0.2.1\nold TXT " + mark + "\nold TXT \"v=spf1 -all\"\n", ownershipNames{}, []string{"old TXT"}, 1, 1, nil},
+		"a dash":         {"a-b A 192.0.2.1\na-b TXT " + mark + "\n", ownershipNames{}, nil, 1, 1, nil},
+		"a prefix":       {"www CNAME web\nweb A 192.0.2.1\nxdns-cname-www TXT " + mark + "\n", ownershipNames{prefix: "xdns-"}, []string{"web A"}, 1, 1, nil},
+		"an owned text":  {"t TXT \"hello\"\ntxt-t TXT " + mark + "\n", ownershipNames{}, nil, 1, 1, nil},
+		"nothing of it":  {"www A 192.0.2.1\nwww TXT \"heritage=mine\"\n", ownershipNames{}, []string{"www A", "www TXT"}, 0, 0, nil},
+		"no record left": {zone: "a-gone TXT " + mark + "\n", ownership: 1, unsure: []string{"a-gone"}},
+		"another suffix": {zone: "www A 192.0.2.1\na-www-own TXT " + mark + "\n", names: ownershipNames{prefix: "own-"}, want: []string{"www A"}, ownership: 1, unsure: []string{"a-www-own"}},
+		"another label":  {zone: "*.apps A 192.0.2.1\na-any.apps TXT " + mark + "\n", want: []string{"*.apps A"}, ownership: 1, unsure: []string{"a-any.apps"}},
+		"a suffix":       {"www A 192.0.2.1\na-www-xdns TXT " + mark + "\n", ownershipNames{suffix: "-xdns"}, nil, 1, 1, nil},
+		"a label before": {"www A 192.0.2.1\nxdns.a-www TXT " + mark + "\n", ownershipNames{prefix: "xdns."}, nil, 1, 1, nil},
+		"the type in it": {"www A 192.0.2.1\nwww AAAA 2001:db8::1\nown-aaaa.www TXT " + mark + "\n", ownershipNames{prefix: "own-%{record_type}."}, []string{"www A"}, 1, 1, nil},
+		"a wildcard":     {"*.apps A 192.0.2.1\na-*.apps TXT " + mark + "\n", ownershipNames{}, nil, 1, 1, nil},
+		"a star's label": {"*.apps A 192.0.2.1\na-any.apps TXT " + mark + "\n", ownershipNames{wildcard: "any"}, nil, 1, 1, nil},
+		"a deeper name":  {"www.eu A 192.0.2.1\nwww A 192.0.2.2\na-www.eu TXT " + mark + "\n", ownershipNames{}, []string{"www A"}, 1, 1, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "zone")
 			if err := os.WriteFile(file, []byte("$TTL 60\n"+start+c.zone), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			r := newContentReader("example.com.", wire.Limits{Records: 100, Bytes: 1 << 20}, &differenceReport{}, func(int) {})
+			report := &differenceReport{}
+			r := newContentReader("example.com.", wire.Limits{Records: 100, Bytes: 1 << 20}, report, func(int) {})
 			if err := r.readZoneFile(nil, file, ""); err != nil {
 				t.Fatal(err)
 			}
@@ -254,12 +259,19 @@ func TestWithoutExternalDNS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			published, ownership := content.withoutExternalDNS(c.names)
+			published, ownership := content.withoutExternalDNS(c.names, report)
+			var unsure []string
+			for _, d := range report.all {
+				unsure = append(unsure, strings.TrimSuffix(d.key.Name, ".example.com."))
+			}
 			var got []string
 			for _, set := range content.sets {
 				if set.Name != "example.com." {
 					got = append(got, strings.TrimSuffix(set.Name, ".example.com.")+" "+dns.TypeToString[set.Type])
 				}
+			}
+			if diff := cmp.Diff(c.unsure, unsure); diff != "" {
+				t.Errorf("what is listed (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" || published != c.published || ownership != c.ownership {
 				t.Errorf("%d and %d were left out; what is left (-want +got):\n%s", published, ownership, diff)

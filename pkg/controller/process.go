@@ -100,8 +100,8 @@ func (p *Process) newManager(ctx context.Context, trimZone func(*v1beta1.DNSZone
 		PprofBindAddress:                    p.ProfileAddress,
 		Metrics:                             component.MetricsServer(p.MetricsAddress),
 		Cache:                               cacheOptions(own.Informers(caches.NewInformer), trimZone),
-		// Secrets and users' ConfigMaps are read one at a time and by name, never listed.
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
+		// Secrets, users' ConfigMaps and namespaces are read one at a time and by name, never listed.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Namespace{}}}},
 	})
 	if err != nil {
 		return nil, nil, err

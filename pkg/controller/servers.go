@@ -41,7 +41,9 @@ type FleetOptions struct {
 	// InjectCABundle publishes the certificate authority to kube-apiserver and issues the certificates of the API server and of the
 	// webhook; somebody else does both when it is false.
 	InjectCABundle bool
-	Timeouts       inventory.Timeouts
+	// IssueVantage issues the certificate of a vantage in the Kubernetes cluster.
+	IssueVantage bool
+	Timeouts     inventory.Timeouts
 	// Guard runs the process; nil just runs it. What has to outlive the process's work, such as an uninstallation, goes on until it returns.
 	Guard GuardFunc
 }
@@ -73,6 +75,7 @@ func (o *FleetOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Bind9Image, "bind9-image", o.Bind9Image, "image of named for instances that set none")
 	fs.StringVar(&o.BindcarImage, "bindcar-image", o.BindcarImage, "image of the sidecar for instances that set none")
 	fs.BoolVar(&o.InjectCABundle, "inject-ca-bundle", o.InjectCABundle, "keep the certificate authority in the caBundle of the APIServices and of the webhook configurations, and issue the certificates of these servers; false when they have certificates of another authority")
+	fs.BoolVar(&o.IssueVantage, "issue-vantage-certificate", o.IssueVantage, "issue a certificate for the Service lockstep-vantage, in the Secret lockstep-vantage-tls")
 	fs.DurationVar(&o.Timeouts.Instance, "instance-timeout", o.Timeouts.Instance, "how long an instance or cluster may go without progress before it is Failed with ProgressDeadlineExceeded")
 	fs.DurationVar(&o.Timeouts.Key, "key-timeout", o.Timeouts.Key, "how long an instance or cluster may wait for a Secret before it is Failed with ProgressDeadlineExceeded")
 }
@@ -116,6 +119,10 @@ func (o *FleetOptions) setupIssuing(keeper *certs.Keeper) instance.BundleChanges
 			subject := certs.Subject{DNSNames: certs.ServiceNames(service, o.Namespace)}
 			keeper.Recipients = append(keeper.Recipients, certs.Recipient{Secret: secret, Subject: subject})
 		}
+	}
+	if o.IssueVantage {
+		subject := certs.Subject{DNSNames: certs.ServiceNames("lockstep-vantage", o.Namespace)}
+		keeper.Recipients = append(keeper.Recipients, certs.Recipient{Secret: certs.VantageSecret, Subject: subject})
 	}
 	bundles := make(instance.BundleChanges, 1)
 	keeper.Changed = bundles.Report

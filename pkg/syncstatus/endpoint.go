@@ -23,7 +23,7 @@ func EndpointStatus(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, n
 	in = slices.SortedFunc(slices.Values(in), func(a, b *Evaluation) int {
 		return cmp.Or(cmp.Compare(a.ZoneName(), b.ZoneName()), cmp.Compare(a.zone.Namespace, b.zone.Namespace))
 	})
-	out := newSyncStatus(e, v1alpha1.GroupVersion.String(), EndpointKind.Kind)
+	out := newSyncStatus(e, EndpointKind.Kind)
 	v := statusFacts{stalled: stalledCondition(e), stored: e.Status.Conditions, generation: e.Generation, at: now}
 	var zones, remarks []string
 	var expires time.Time

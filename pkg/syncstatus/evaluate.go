@@ -26,6 +26,8 @@ const maxObserved = 20
 // Evaluation is the comparison of a zone's desired state with one round of answers.
 type Evaluation struct {
 	*DesiredState
+	// asked are the servers that servers has the answers of.
+	asked   []observe.Server
 	servers []serverAnswer
 	// at is the time of the oldest answer.
 	at     time.Time
@@ -65,7 +67,7 @@ type serverAnswer struct {
 // Evaluate compares a zone with the answers of its servers. answers[i] is that of servers[i]; a server without an address needs
 // none. now is when the round ended.
 func Evaluate(d *DesiredState, servers []observe.Server, answers []observe.Observation, now time.Time, past History) *Evaluation {
-	j := &Evaluation{DesiredState: d, at: now, past: past}
+	j := &Evaluation{DesiredState: d, asked: servers, at: now, past: past}
 	lines := map[string]*serialLine{}
 	for i, s := range servers {
 		e := d.readAnswer(s, answers[i])
@@ -100,6 +102,12 @@ type History struct {
 	// OnPath returns the last answer on a path to a question without a key for the zone's SOA; it is not ok if there is none.
 	// Without it nothing is said about paths.
 	OnPath func(Path) (o observe.Observation, ok bool)
+	// OnFurther is OnPath for Evaluation.FurtherPaths, which only some zones are asked about; nil if none is.
+	OnFurther func(Path) (a PathAnswer, ok bool)
+	// IsFurtherAsked reports whether the zone was asked about on FurtherPaths lately; nil if it always is.
+	IsFurtherAsked func() bool
+	// Vantages are the names of those who ask from elsewhere.
+	Vantages []string
 	// BehindSince is called for each server with a serial and whether it is behind the newest at a time. It returns since when the
 	// server has been behind; zero if it is not.
 	BehindSince func(server observe.Peer, behind bool, at time.Time) time.Time

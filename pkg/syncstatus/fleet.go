@@ -15,13 +15,13 @@ import (
 
 // InstanceStatus judges an instance by its pods and their answers: seen has the answers of one, and is nil if no pod was asked.
 func InstanceStatus(i *v1beta1.Bind9Instance, servers []observe.Server, seen func(observe.Server) PodAnswers, now time.Time) *sync.SyncStatus {
-	return fleetStatus(newSyncStatus(i, objectVersion, InstanceKind.Kind), i.Status.LifecycleStatus, i.Status.Conditions, servers, seen, now)
+	return fleetStatus(newSyncStatus(i, InstanceKind.Kind), i.Status.LifecycleStatus, i.Status.Conditions, servers, seen, now)
 }
 
 // ClusterStatus judges a cluster of the given kind by the pods of its instances and their answers. The SyncStatus of a cluster-scoped one
 // is in the namespace of its instances.
 func ClusterStatus(kind Kind, c metav1.Object, s *v1beta1.Bind9ClusterStatus, servers []observe.Server, seen func(observe.Server) PodAnswers, now time.Time) *sync.SyncStatus {
-	out := newSyncStatus(c, objectVersion, kind.Kind)
+	out := newSyncStatus(c, kind.Kind)
 	if kind != ClusterKind {
 		out.ObjectRef.Namespace = ""
 	}

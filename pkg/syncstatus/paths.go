@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 	"syscall"
 
+	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,32 +19,159 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/vantage"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
-// Path is how clients reach the pods of an instance: the address of its Service, and a protocol.
+// Path is how clients reach servers: an address, and a protocol.
 type Path struct {
-	Namespace, Instance string
-	Addr                netip.AddrPort
-	TCP                 bool
+	Type sync.PathType
+	// Vantage is who asks; empty for the API server.
+	Vantage string
+	// Instance or Provider is what has the address, if anything of the zone's does. Namespace is its namespace, else the zone's.
+	Namespace, Instance, Provider string
+	Addr                          netip.AddrPort
+	TCP                           bool
 }
 
-// PathsTo are the paths to some servers, by instance, over UDP first.
+// PathsTo are the paths to the Services of some servers, by instance, over UDP first.
 func PathsTo(servers []observe.Server) []Path {
 	var paths []Path
 	for _, s := range servers {
 		if !s.Service.IsValid() {
 			continue
 		}
-		p := Path{Namespace: s.Namespace, Instance: s.Instance, Addr: netip.AddrPortFrom(s.Service, serving.ServicePort)}
-		if slices.Contains(paths, p) {
-			continue
+		p := pathTo(s, sync.PathService, netip.AddrPortFrom(s.Service, serving.ServicePort))
+		if !slices.Contains(paths, p) {
+			paths = append(paths, p, p.overTCP())
 		}
-		overTCP := p
-		overTCP.TCP = true
-		paths = append(paths, p, overTCP)
 	}
 	return paths
+}
+
+func pathTo(s observe.Server, of sync.PathType, at netip.AddrPort) Path {
+	return Path{Type: of, Namespace: s.Namespace, Instance: s.Instance, Provider: s.Provider, Addr: at}
+}
+
+func (p Path) overTCP() Path {
+	p.TCP = true
+	return p
+}
+
+// Bounds of the further paths to a zone: how many addresses of one zone are asked, and how many of those that are only published.
+const maxAddresses, maxPublished = 64, 16
+
+// FurtherPaths are the other paths to the zone's servers that are known, each address over UDP first: the outer addresses of Services, the
+// pods, the servers of providers, and what is published for name servers. Those that somebody outside may use are asked from each vantage
+// too. parent is nil if no zone above is known.
+func (j *Evaluation) FurtherPaths(parent *Evaluation) []Path {
+	known := map[netip.AddrPort]bool{}
+	var own, all []Path
+	services := PathsTo(j.asked)
+	for _, p := range services {
+		known[p.Addr] = true
+	}
+	add := func(p Path) {
+		if p.Addr.IsValid() && p.Addr.Port() != 0 && !known[p.Addr] && len(own) < 2*maxAddresses {
+			known[p.Addr] = true
+			own = append(own, p, p.overTCP())
+		}
+	}
+	for _, s := range j.asked {
+		of := sync.PathExternal
+		if slices.Contains(s.ServiceAddresses, s.Service) {
+			of = sync.PathService // of the other family
+		}
+		for _, a := range s.ServiceAddresses {
+			add(pathTo(s, of, netip.AddrPortFrom(a, serving.ServicePort)))
+		}
+	}
+	own = append(own, nodePorts(j.asked)...)
+	for _, s := range j.asked {
+		if s.Provider != "" {
+			add(pathTo(s, sync.PathProvider, s.Addr))
+		}
+	}
+	names, published := j.published(parent), 0
+	for _, a := range slices.SortedFunc(maps.Keys(names), netip.Addr.Compare) {
+		at := netip.AddrPortFrom(a, serving.ServicePort)
+		if !known[at] && published < maxPublished {
+			published++
+			add(Path{Type: sync.PathNameServer, Namespace: j.zone.Namespace, Addr: at})
+		}
+	}
+	for _, s := range j.asked {
+		add(pathTo(s, sync.PathPod, s.Addr))
+	}
+	all = own
+	for _, vantage := range j.past.Vantages {
+		for _, p := range slices.Concat(services, own) {
+			if p.isOpen(names) || p.Type == sync.PathProvider {
+				p.Vantage = vantage
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// nodePorts are the paths to the Services of some servers by way of the nodes that run their pods.
+func nodePorts(servers []observe.Server) (paths []Path) {
+	for _, s := range servers {
+		for i, port := range s.NodePorts {
+			p := pathTo(s, sync.PathNodePort, netip.AddrPortFrom(s.Node, port))
+			if p.TCP = i == 1; port != 0 && s.Node.IsValid() && !slices.Contains(paths, p) && len(paths) < maxAddresses {
+				paths = append(paths, p)
+			}
+		}
+	}
+	return paths
+}
+
+// published are the addresses of name servers in the zone and, as glue, in its parent, with the names that have them.
+func (j *Evaluation) published(parent *Evaluation) map[netip.Addr][]string {
+	names := map[netip.Addr][]string{}
+	add := func(m *observe.Mirror) {
+		servers, _ := m.Get(rrset.Key{Name: j.ZoneName(), Type: dns.TypeNS})
+		for _, name := range servers.Rdata[:min(len(servers.Rdata), maxNameServers)] {
+			for _, t := range []uint16{dns.TypeA, dns.TypeAAAA} {
+				s, _ := m.Get(rrset.Key{Name: name, Type: t})
+				for _, text := range s.Rdata {
+					if a, err := netip.ParseAddr(text); err == nil && !slices.Contains(names[a], name) {
+						names[a] = append(names[a], name)
+					}
+				}
+			}
+		}
+	}
+	for _, e := range j.ofApex() {
+		if e.mirror != nil {
+			add(e.mirror)
+		}
+	}
+	if parent != nil {
+		if m := parent.newestContent(); m != nil {
+			add(m)
+		}
+	}
+	for _, n := range names {
+		slices.Sort(n)
+	}
+	return names
+}
+
+// isOpen reports whether clients outside of the Kubernetes cluster may use the path, as far as that is declared.
+func (p Path) isOpen(names map[netip.Addr][]string) bool {
+	return p.Type == sync.PathExternal || p.Type == sync.PathNodePort || len(p.namesIn(names)) > 0
+}
+
+func (p Path) namesIn(names map[netip.Addr][]string) []string {
+	if p.Addr.Port() != serving.ServicePort {
+		return nil
+	}
+	return names[p.Addr.Addr()]
 }
 
 func (p Path) protocol() corev1.Protocol {
@@ -127,7 +256,10 @@ func (a access) withForeign(servers []observe.Server) access {
 }
 
 func (j *Evaluation) pathRow(p Path, o observe.Observation, asked bool) sync.Path {
-	row := sync.Path{Instance: p.Instance, Address: p.Addr.String(), Protocol: p.protocol(), State: sync.StateUnreachable, Message: "it has not been asked yet"}
+	row := sync.Path{
+		Type: p.Type, Vantage: p.Vantage, Instance: p.Instance, Provider: p.Provider, Address: p.Addr.String(), Protocol: p.protocol(),
+		State: sync.StateUnreachable, Message: "it has not been asked yet", Server: o.ServerID,
+	}
 	if p.Namespace != j.zone.Namespace {
 		row.Namespace = p.Namespace
 	}
@@ -164,6 +296,143 @@ func isAnyReady(servers []observe.Server, p Path) bool {
 	return slices.ContainsFunc(servers, func(s observe.Server) bool {
 		return s.Namespace == p.Namespace && s.Instance == p.Instance && s.PodReady
 	})
+}
+
+// PathAnswer is what came back on one of FurtherPaths.
+type PathAnswer struct {
+	observe.Observation
+	// Known are the SOA records that the zone's servers were known to have when the question was sent.
+	Known []rrset.SOA
+}
+
+// SOAs are those that the servers have; nil if there are servers without one of their own.
+func (j *Evaluation) SOAs() (known []rrset.SOA) {
+	for _, e := range j.servers {
+		if e.unsigned {
+			return nil
+		}
+		if e.row.Serial != nil && !slices.Contains(known, e.observed.SOA) {
+			known = append(known, e.observed.SOA)
+		}
+	}
+	return known
+}
+
+// furtherRows has a row for each of FurtherPaths if any was asked, and what the zone's condition Answered is by these: base is what it is
+// without them; without a status if nobody is known to be a client. Nobody asks for them while nobody wants to know of this zone, so
+// nothing is said then.
+func (j *Evaluation) furtherRows(parent *Evaluation, base status.Verdict) ([]sync.Path, status.Verdict) {
+	if len(j.access.paths) == 0 {
+		base = status.Verdict{}
+	}
+	if j.past.OnFurther == nil || j.past.IsFurtherAsked != nil && !j.past.IsFurtherAsked() {
+		return j.access.paths, base
+	}
+	rows, names, paths := slices.Clone(j.access.paths), j.published(parent), j.FurtherPaths(parent)
+	for i, p := range PathsTo(j.asked)[:len(rows)] {
+		rows[i].NameServers = p.namesIn(names)
+	}
+	var found furtherAnswers
+	soas := j.SOAs()
+	for _, p := range paths {
+		a, asked := j.past.OnFurther(p)
+		row := j.pathRow(p, a.Observation, asked)
+		row.NameServers = p.namesIn(names)
+		if !asked || wire.IsLocal(a.Err) || errors.Is(a.Err, outbound.ErrForbidden) || vantage.IsNotAsked(a.Err) {
+			row.State = sync.StateUnknown
+		} else if row.State == sync.StateInSync {
+			row.State, row.Message = j.compareSOA(a, soas)
+		}
+		rows = append(rows, row)
+		if p.isOpen(names) {
+			found.add(row)
+		}
+	}
+	return rows, found.addTo(base)
+}
+
+// compareSOA is the state of an answer with authority. It differs only if no server has its SOA record now, and none was known to have it when
+// the question was sent.
+func (j *Evaluation) compareSOA(a PathAnswer, now []rrset.SOA) (sync.ServerState, string) {
+	known := slices.Concat(now, a.Known)
+	if len(now) == 0 || len(a.Known) == 0 || slices.Contains(known, a.SOA) {
+		return sync.StateInSync, ""
+	}
+	newest := now[0]
+	for _, soa := range now[1:] {
+		if rrset.SerialLess(newest.Serial, soa.Serial) {
+			newest = soa
+		}
+	}
+	behind := int64(int32(newest.Serial - a.Serial)) //nolint:gosec // wraps as intended (RFC 1982)
+	switch {
+	case slices.ContainsFunc(known, func(s rrset.SOA) bool { return s.Serial == a.Serial }):
+		return sync.StateDivergent, fmt.Sprintf("answers with serial %d of the servers and another SOA record", a.Serial)
+	case behind > 0:
+		return sync.StateStale, fmt.Sprintf("answers with serial %d, which is %d behind the servers' %d", a.Serial, behind, newest.Serial)
+	case j.at.Before(a.At):
+		return sync.StateUnknown, fmt.Sprintf("answers with serial %d, which is newer than the servers' %d was a moment before", a.Serial, newest.Serial)
+	}
+	return sync.StateDivergent, fmt.Sprintf("answers with serial %d, which no server has: the newest is %d", a.Serial, newest.Serial)
+}
+
+// furtherAnswers are what clients were found to get on further paths.
+type furtherAnswers struct {
+	asked         int
+	wrong, unseen []string
+}
+
+func (f *furtherAnswers) add(row sync.Path) {
+	f.asked++
+	switch row.State {
+	case sync.StateInSync:
+	case sync.StateUnknown, sync.StateUnreachable, sync.StateRefused:
+		f.unseen = append(f.unseen, describeFurther(row))
+	default:
+		f.wrong = append(f.wrong, describeFurther(row))
+	}
+}
+
+// addTo adds to a verdict about Services, and never makes it better.
+func (f *furtherAnswers) addTo(base status.Verdict) status.Verdict {
+	if f.asked == 0 {
+		return base
+	}
+	message := fmt.Sprintf("%d of %d further paths of clients answer", f.asked-len(f.wrong)-len(f.unseen), f.asked)
+	if base.Status == "" {
+		base = status.True(status.Answered, message)
+	} else {
+		base.Message += "; " + message
+	}
+	switch {
+	case base.Status == metav1.ConditionFalse:
+	case len(f.wrong) > 0:
+		return status.False(status.NotAnswered, base.Message+"; clients get something else from "+describeSome(f.wrong))
+	case base.Holds() && len(f.unseen) > 0:
+		return status.Unknown(string(sync.StateUnreachable), base.Message+"; what clients get is not known of "+describeSome(f.unseen))
+	}
+	return base
+}
+
+func describeSome(paths []string) string {
+	if rest := len(paths) - maxDescribed; rest > 0 {
+		paths = append(paths[:maxDescribed:maxDescribed], fmt.Sprintf("%d more", rest))
+	}
+	return strings.Join(paths, "; ")
+}
+
+// maxDescribed bounds the paths in a message.
+const maxDescribed = 5
+
+func describeFurther(row sync.Path) string {
+	text := row.Address + " over " + string(row.Protocol)
+	if len(row.NameServers) > 0 {
+		text = strings.Join(row.NameServers, ", ") + " at " + text
+	}
+	if row.Vantage != "" {
+		text += " as seen from " + row.Vantage
+	}
+	return fmt.Sprintf("%s (%s)", text, row.Message)
 }
 
 // or is the first access with a problem, else the first with a doubt.

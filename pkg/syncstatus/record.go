@@ -17,7 +17,7 @@ import (
 
 // RecordStatus judges a record that belongs to the zone, as it was when the zone was declared.
 func (j *Evaluation) RecordStatus(r v1beta1.Record) *sync.SyncStatus {
-	out := newSyncStatus(r, objectVersion, v1beta1.KindOf(r).Kind)
+	out := newSyncStatus(r, v1beta1.KindOf(r).Kind)
 	out.Zone = j.shortName()
 	v := statusFacts{
 		accepted: j.accepted(r), stalled: cmp.Or(stalledCondition(r), j.zoneFailure(j.zone.Namespace)), stored: conditionsOf(r),
@@ -38,7 +38,7 @@ func (j *Evaluation) shortName() string { return strings.TrimSuffix(j.ZoneName()
 
 // UnselectedStatus is for a record that no zone has. now is the time of the request.
 func UnselectedStatus(r v1beta1.Record, now time.Time) *sync.SyncStatus {
-	out := newSyncStatus(r, objectVersion, v1beta1.KindOf(r).Kind)
+	out := newSyncStatus(r, v1beta1.KindOf(r).Kind)
 	v := statusFacts{
 		accepted:   status.False(status.NotSelected, "no DNSZone in this namespace selects the record: compare its labels with spec.recordsFrom of the zone"+status.ElsewhereRemark(r)),
 		generation: r.GetGeneration(), at: now, stored: conditionsOf(r),
@@ -112,24 +112,6 @@ func optionalTime(at time.Time) *metav1.Time {
 		return nil
 	}
 	return new(metav1.NewTime(at))
-}
-
-// The API versions of SyncStatuses, and of the objects that they describe.
-var ownVersion, objectVersion = sync.SchemeGroupVersion.String(), v1beta1.GroupVersion.String()
-
-// newSyncStatus describes an object without its state.
-func newSyncStatus(o metav1.Object, apiVersion, kind string) *sync.SyncStatus {
-	return &sync.SyncStatus{
-		TypeMeta: metav1.TypeMeta{APIVersion: ownVersion, Kind: "SyncStatus"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name: Name(kind, o.GetName()), Namespace: o.GetNamespace(), UID: o.GetUID(), Labels: o.GetLabels(),
-			Generation: o.GetGeneration(), CreationTimestamp: o.GetCreationTimestamp(),
-		},
-		ObjectRef: sync.ObjectReference{
-			APIVersion: apiVersion, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(),
-			UID: o.GetUID(), Generation: o.GetGeneration(),
-		},
-	}
 }
 
 func observationTime(at time.Time, rows []sync.ServerStatus) *metav1.MicroTime {

@@ -19,7 +19,7 @@ import (
 // ZoneStatus judges the zone itself: the counts of its RRsets on every server, and whether its parent delegates to it. parent is nil if
 // no zone above is known.
 func (j *Evaluation) ZoneStatus(parent *Evaluation) *sync.SyncStatus {
-	out := newSyncStatus(j.zone, objectVersion, ZoneKind.Kind)
+	out := newSyncStatus(j.zone, ZoneKind.Kind)
 	out.Zone = j.shortName()
 	v := statusFacts{
 		accepted: status.True("Accepted", "the zone is valid"), stalled: j.zoneFailure(j.zone.Namespace), stored: j.zone.Status.Conditions,
@@ -44,9 +44,11 @@ func (j *Evaluation) ZoneStatus(parent *Evaluation) *sync.SyncStatus {
 	}
 	out.Summary.RecordsOutOfSync = int32(j.compared.countOutOfSync(all)) //nolint:gosec // bounded by memory
 	out.Status = v.buildStatus()
-	if len(j.access.paths) > 0 {
-		out.Paths = j.access.paths
-		out.Status.Conditions = append(out.Status.Conditions, v.newCondition(sync.ConditionAnswered, j.access.answered))
+	if j.past.OnPath != nil && !v1beta1.IsGoing(j.zone) {
+		var answered status.Verdict
+		if out.Paths, answered = j.furtherRows(parent, j.access.answered); answered.Status != "" {
+			out.Status.Conditions = append(out.Status.Conditions, v.newCondition(sync.ConditionAnswered, answered))
+		}
 	}
 	if parent != nil && !v1beta1.IsGoing(j.zone) {
 		out.Status.Conditions = append(out.Status.Conditions, v.newCondition(sync.ConditionDelegated, j.delegatedBy(parent)))

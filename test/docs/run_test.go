@@ -9,6 +9,7 @@ import (
 // notRunPages are the guides of which nothing runs on the dev cluster.
 var notRunPages = []string{
 	"cluster-api.md", "existing-servers.md", "external-dns.md", "from-bindy.md", "from-external-dns-rfc2136.md", "import.md", "troubleshooting.md", "ui.md",
+	"vantages.md",
 }
 
 // mostNotRun is how many blocks of the other guides may be left out, all together.

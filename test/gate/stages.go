@@ -69,6 +69,7 @@ var stages = []stage{
 
 	{name: "cluster-test", lane: laneGate, module: "test/cluster", packages: []string{".", "./internal/..."}, flags: []string{"-count=1"}},
 	{name: "coredns", lane: laneGate, module: "test/coredns", packages: []string{"./..."}, flags: []string{"-count=1"}},
+	{name: "outside", lane: laneGate, packages: []string{"./test/vantage"}, flags: []string{"-count=1"}},
 	{name: "page", lane: laneGate, packages: []string{"./test/ui"}, only: []string{"TestPage"}, flags: []string{"-count=1"}},
 	{name: "chart-render", lane: laneGate, module: "charts", packages: []string{"."}},
 	{name: "isolated", lane: laneGate, cluster: isolated, flags: []string{twoCores}, without: slices.Concat(random, demos, migrations),
@@ -88,6 +89,7 @@ var stages = []stage{
 	{name: "monitoring", lane: laneAll, cluster: serial, packages: []string{"./test/monitoring/live"}},
 	{name: "chart-kinds", lane: laneAll, cluster: isolated, module: "charts", packages: []string{"./release"}},
 	{name: "chart-release", lane: laneAll, cluster: serial, module: "charts", packages: []string{"./release"}},
+	{name: "gitops", lane: laneAll, cluster: isolated, module: "test/gitops", packages: []string{"."}},
 	{name: "release", lane: laneAll, module: "release", packages: []string{"."}, only: []string{"TestRelease"}, flags: []string{"-count=1", "-timeout=60m", "-twice"}},
 }
 

@@ -109,6 +109,58 @@ func TestDeleteFile(t *testing.T) {
 	}
 }
 
+// Tools ask for each deletion once, in an order of their own, and some forget what was refused. Whatever the order, and however new the
+// objects are, nothing is refused and nothing stays.
+func TestDeleteInAnyOrder(t *testing.T) {
+	kube.Isolated(t)
+	for _, order := range [][]string{
+		{"bind9cluster/dns", "dnszone/main", "arecord/www"}, {"bind9cluster/dns", "arecord/www", "dnszone/main"},
+		{"dnszone/main", "bind9cluster/dns", "arecord/www"}, {"dnszone/main", "arecord/www", "bind9cluster/dns"},
+		{"arecord/www", "bind9cluster/dns", "dnszone/main"}, {"arecord/www", "dnszone/main", "bind9cluster/dns"},
+	} {
+		t.Run(strings.Join(order, ","), func(t *testing.T) {
+			t.Parallel()
+			namespace := kube.Namespace(t, "it-order")
+			manifest := strings.ReplaceAll(strings.Join([]string{deletable[0], deletable[4], deletable[6]}, "---\n"), "NAMESPACE", namespace)
+			for _, isNew := range []bool{true, false} {
+				kube.Kubectl(t, manifest, "-n", namespace, "apply", "-f", "-")
+				if !isNew {
+					kube.Kubectl(t, "", "-n", namespace, "wait", "--for=condition=Propagated", "syncstatus/arecord.www", "--timeout=120s")
+				}
+				for _, object := range order {
+					kube.Kubectl(t, "", "-n", namespace, "delete", object, "--wait=false")
+				}
+				kube.Kubectl(t, "", append([]string{"-n", namespace, "wait", "--for=delete", "--timeout=120s"}, order...)...)
+			}
+		})
+	}
+}
+
+// Servers wait for zones of other namespaces, too, but not once their own namespace is being deleted.
+func TestServersWaitForZonesOfOtherNamespaces(t *testing.T) {
+	kube.Isolated(t)
+	servers, zones := kube.Namespace(t, "it-servers"), kube.Namespace(t, "it-zones")
+	instance := deletable[1][:strings.Index(deletable[1], "spec:")]
+	instance = strings.Replace(instance, "metadata: {", `metadata: {annotations: {bindy.firestoned.io/allow-zone-namespaces: "*"}, `, 1) + "spec: {role: primary}\n"
+	zone := strings.ReplaceAll(strings.Replace(deletable[5], "metadata: {", "metadata: {annotations: {bindy.firestoned.io/allow-instance-namespaces: "+servers+"}, ", 1), "NAMESPACE", zones)
+	start := func() {
+		t.Helper()
+		kube.Kubectl(t, instance, "-n", servers, "apply", "-f", "-")
+		kube.Kubectl(t, zone, "-n", zones, "apply", "-f", "-")
+		kube.Kubectl(t, "", "-n", zones, "wait", "--for=condition=Ready", "dnszone/edge", "--timeout=120s")
+	}
+	start()
+	out, err := kube.TryKubectl(t, "", "-n", servers, "delete", "bind9instance/edge", "--wait=false")
+	if err != nil || !strings.Contains(out, "such as one of another namespace: it stays at work") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	kube.Kubectl(t, "", "-n", zones, "delete", "dnszone/edge", "--timeout=120s")
+	kube.Kubectl(t, "", "-n", servers, "wait", "--for=delete", "bind9instance/edge", "--timeout=120s")
+	start()
+	kube.Kubectl(t, "", "-n", servers, "delete", "bind9instance/edge", "--wait=false")
+	kube.Kubectl(t, "", "delete", "namespace", servers, "--timeout=120s")
+}
+
 // A namespace goes with all that is in it, also when the objects are deleted by hand while it goes.
 func TestAdmissionLetsNamespacesGo(t *testing.T) {
 	kube.Isolated(t)

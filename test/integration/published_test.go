@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,10 +41,9 @@ func TestPublishedAddresses(t *testing.T) {
 // balance writes into the status of an instance's Service what a load balancer has.
 func (f *fixture) balance(service string, addresses ...string) {
 	f.Helper()
-	ingress := ""
+	var ingress []corev1.LoadBalancerIngress
 	for _, a := range addresses {
-		ingress += fmt.Sprintf(`,{"ip":%q}`, a)
+		ingress = append(ingress, corev1.LoadBalancerIngress{IP: a})
 	}
-	kube.Kubectl(f, "", "-n", f.namespace, "patch", "service", service, "--subresource=status", "--type=merge",
-		"-p", `{"status":{"loadBalancer":{"ingress":[`+ingress[1:]+`]}}}`)
+	f.balanceBy(service, ingress...)
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	kubeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -107,14 +107,21 @@ func (r *checkRun) checkObject(ctx context.Context, o manifest.Object, namespace
 		if names := r.kindNames(gvk.Group); len(names) > 0 {
 			r.checked++
 			r.addFinding(o, Error, "kind", "kind", fmt.Sprintf("kind: %s has no kind %s; the group has %s", o.GetAPIVersion(), gvk.Kind, strings.Join(names, ", ")))
+		} else if meant := r.mistypedGroup(gvk); meant != "" {
+			r.checked++
+			r.addFinding(o, Error, "kind", "apiVersion", fmt.Sprintf("apiVersion: %s has no kind %s: write %s", o.GetAPIVersion(), gvk.Kind, meant))
 		}
 		return nil
 	}
 	r.checked++
+	if problems := checkMetadataTypes(o.Object); len(problems) > 0 {
+		r.addProblems(o, "metadata", problems)
+		return nil // kubectl does not send it.
+	}
 	setNamespace(o, kind, namespace)
 	count := len(r.findings)
 	r.checkDuplicate(o)
-	r.addProblems(o, "metadata", validation.ValidateObjectMetaAccessor(&o.Unstructured, kind.Namespaced(), validation.NameIsDNSSubdomain, field.NewPath("metadata")))
+	r.checkMetadata(o, kind)
 	delete(o.Object, "status") // A creation does not take it.
 	old, err := r.storedBefore(ctx, o, kind)
 	if err != nil {
@@ -179,6 +186,34 @@ func (r *checkRun) checkDuplicate(o manifest.Object) {
 		return
 	}
 	r.seen[id] = o
+}
+
+// mistypedGroup returns the API version that the object of an unknown one was meant to have, "" if it is nobody's of ours: it has one of our
+// kinds, and no group or almost one of ours.
+func (r *checkRun) mistypedGroup(gvk kubeschema.GroupVersionKind) string {
+	for known := range r.kinds {
+		if known.Kind == gvk.Kind && (gvk.Group == "" || isAlmost(gvk.Group, known.Group)) {
+			return known.GroupVersion().String()
+		}
+	}
+	return ""
+}
+
+// isAlmost reports whether two texts differ in few letters that follow each other.
+func isAlmost(a, b string) bool {
+	const few = 3
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	same := 0
+	for same < len(a) && a[same] == b[same] {
+		same++
+	}
+	a, b = a[same:], b[same:]
+	for len(a) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return len(b) <= few
 }
 
 // kindNames returns the kinds of a group, none when it is not ours.

@@ -44,7 +44,7 @@ var Rules = withTraps(map[string]string{
 	"metadata":  "Metadata that Kubernetes refuses",
 	"schema":    "What the CustomResourceDefinition refuses: its schema and its CEL rules",
 	"twice":     "One object that is declared more than once",
-	"yaml":      "A file that is not YAML",
+	"yaml":      "A file that is not YAML, or has what is no object",
 })
 
 func withTraps(rules map[string]string) map[string]string {

@@ -20,8 +20,8 @@ import (
 )
 
 // deletionReviewer keeps what others depend on: a zone with records, a cluster that serves zones, the last primary of a zone. What is
-// deleted waits, by its finalizer, for those of its namespace, so that one command may delete them in any order. It is refused where
-// nothing would wait: for those of other namespaces, or while Kubernetes deletes its pods.
+// deleted waits, by its finalizer, for those, so that any tool may delete them in any order, each once. It is refused where nothing would
+// wait, such as while Kubernetes deletes its pods.
 // The annotation bindy.firestoned.io/allow-deletion lets it go, and so does the end of its namespace.
 type deletionReviewer struct {
 	objects Objects
@@ -45,27 +45,32 @@ func (r deletionReviewer) review(ctx context.Context, req admission.Request) (re
 	if going, err := r.objects.terminating(ctx, req.Namespace); going || err != nil {
 		return "", "", err
 	}
-	insist := fmt.Sprintf("kubectl annotate %s %s %s=true", req.Resource.Resource, kubectlTarget(req.Namespace, req.Name), v1beta1.AllowDeletionAnnotation)
-	unmet := whyNothingWaits(req, head.Finalizers)
-	what := dependentsOf{kind: req.Kind.Kind, raw: req.OldObject.Raw, meta: head.ObjectMeta, elsewhere: unmet == ""}
-	// Nothing waits for other namespaces; those that use a cluster-scoped cluster are its own.
-	if !what.elsewhere || req.Namespace != "" {
-		why, err := r.remainingDependent(ctx, what)
-		if err != nil {
-			return "", "", err
-		}
-		if why != "" {
-			return fmt.Sprintf("%s: delete records first, then zones, then their servers%s; to delete it all the same: %s", why, unmet, insist), "", nil
-		}
-	}
-	if !what.elsewhere {
+	if isNew(req, head.Finalizers) {
 		return "", "", nil
 	}
-	what.elsewhere = false
-	if waits, err = r.remainingDependent(ctx, what); waits == "" || err != nil {
+	why, err := r.remainingDependent(ctx, dependentsOf{req.Kind.Kind, req.OldObject.Raw, head.ObjectMeta})
+	if why == "" || err != nil {
 		return "", "", err
 	}
-	return "", fmt.Sprintf("%s: it stays at work until these are deleted; to delete it now: %s", waits, insist), nil
+	insist := fmt.Sprintf("kubectl annotate %s %s %s=true", req.Resource.Resource, kubectlTarget(req.Namespace, req.Name), v1beta1.AllowDeletionAnnotation)
+	if unmet := whyNothingWaits(req, head.Finalizers); unmet != "" {
+		return fmt.Sprintf("%s: delete records first, then zones, then their servers%s; to delete it all the same: %s", why, unmet, insist), "", nil
+	}
+	return "", fmt.Sprintf("%s: it stays at work until these are deleted; to delete it now: %s", why, insist), nil
+}
+
+// isNew reports whether nothing is at work for an object yet: the controller puts its finalizer on a zone before the zone is on any server,
+// and the fleet manager its own on servers before it makes pods. A tool may delete a folder right after it has applied it.
+func isNew(req admission.Request, finalizers []string) bool {
+	if req.Kind.Kind == "DNSZone" {
+		return !slices.Contains(finalizers, v1beta1.Finalizer)
+	}
+	var seen struct {
+		Status struct {
+			ObservedGeneration int64 `json:"observedGeneration"`
+		} `json:"status"`
+	}
+	return !slices.Contains(finalizers, v1beta1.DependentsFinalizer) && utiljson.Unmarshal(req.OldObject.Raw, &seen) == nil && seen.Status.ObservedGeneration <= 0
 }
 
 // whyNothingWaits returns why an object does not wait for what depends on it, with what to do, as a part of a refusal; "" when it waits.
@@ -113,12 +118,11 @@ func kubectlTarget(namespace, name string) string {
 // recheckInterval is how soon the caches are looked at again of which it is known that they lag.
 const recheckInterval = 10 * time.Millisecond
 
-// dependentsOf says which objects are looked for: those that depend on an object or, with elsewhere, those of other namespaces alone.
+// dependentsOf is an object that others may depend on.
 type dependentsOf struct {
-	kind      string
-	raw       []byte
-	meta      metav1.ObjectMeta
-	elsewhere bool
+	kind string
+	raw  []byte
+	meta metav1.ObjectMeta
 }
 
 // remainingDependent names one of the objects that depend on an object and are not about to go themselves: one command may
@@ -145,27 +149,24 @@ func (r deletionReviewer) findDependent(ctx context.Context, of dependentsOf) (c
 		if err := utiljson.Unmarshal(of.raw, zone); err != nil {
 			return nil, "", fmt.Errorf("reading the zone: %w", err)
 		}
-		return r.zoneDependent(ctx, zone, of.elsewhere)
+		return r.zoneDependent(ctx, zone)
 	case "Bind9Instance":
 		instance := &v1beta1.Bind9Instance{}
 		if err := utiljson.Unmarshal(of.raw, instance); err != nil {
 			return nil, "", fmt.Errorf("reading the instance: %w", err)
 		}
-		return r.instanceDependent(ctx, instance, of.elsewhere)
+		return r.instanceDependent(ctx, instance)
 	}
 	return r.clusterDependent(ctx, of)
 }
 
 // zoneDependent finds one of the records and endpoints that the zone publishes.
-func (r deletionReviewer) zoneDependent(ctx context.Context, zone *v1beta1.DNSZone, elsewhere bool) (client.Object, string, error) {
+func (r deletionReviewer) zoneDependent(ctx context.Context, zone *v1beta1.DNSZone) (client.Object, string, error) {
 	apex, err := rrset.CanonicalName(zone.Spec.ZoneName)
 	if err != nil {
 		return nil, "", nil // It can have none.
 	}
 	for _, kind := range v1beta1.RecordKinds {
-		if elsewhere {
-			break // Records are the zone's namespace's.
-		}
 		records, err := r.objects.recordsUnder(ctx, kind, zone.Namespace, zoneKey(apex))
 		if err != nil {
 			return nil, "", err
@@ -182,9 +183,6 @@ func (r deletionReviewer) zoneDependent(ctx context.Context, zone *v1beta1.DNSZo
 			return nil, "", err
 		}
 		for _, e := range endpoints {
-			if elsewhere && e.Namespace == zone.Namespace {
-				continue
-			}
 			for _, endpoint := range e.Spec.Endpoints {
 				if endpoint != nil && e.DeletionTimestamp == nil && sameZone(r.objects.zoneCache().ZoneOfEndpoint(e, endpoint.DNSName), zone) {
 					return e, fmt.Sprintf("zone %s still has data of a DNSEndpoint, %s, which would leave DNS with it", zone.Spec.ZoneName, endpoint.DNSName), nil
@@ -211,7 +209,7 @@ func (r deletionReviewer) clusterDependent(ctx context.Context, of dependentsOf)
 		cluster = &v1beta1.Bind9Cluster{ObjectMeta: meta}
 	}
 	own := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool { return !all.BelongsTo(i, cluster) })
-	zone := r.zoneWhere(meta.Namespace, of.elsewhere, func(zone *v1beta1.DNSZone) bool { return servedByAny(all, zone, own) })
+	zone := r.zoneWhere(meta.Namespace, func(zone *v1beta1.DNSZone) bool { return servedByAny(all, zone, own) })
 	if zone == nil {
 		return nil, "", nil
 	}
@@ -219,7 +217,7 @@ func (r deletionReviewer) clusterDependent(ctx context.Context, of dependentsOf)
 }
 
 // instanceDependent finds a zone of which the instance is the only primary.
-func (r deletionReviewer) instanceDependent(ctx context.Context, instance *v1beta1.Bind9Instance, elsewhere bool) (client.Object, string, error) {
+func (r deletionReviewer) instanceDependent(ctx context.Context, instance *v1beta1.Bind9Instance) (client.Object, string, error) {
 	if instance.Spec.Role.Normalize() != v1beta1.RolePrimary {
 		return nil, "", nil
 	}
@@ -231,7 +229,7 @@ func (r deletionReviewer) instanceDependent(ctx context.Context, instance *v1bet
 	if err != nil {
 		return nil, "", err
 	}
-	zone := r.zoneWhere(instance.Namespace, elsewhere, func(zone *v1beta1.DNSZone) bool {
+	zone := r.zoneWhere(instance.Namespace, func(zone *v1beta1.DNSZone) bool {
 		return membership.IsLastPrimary(all, instance, zone, instances)
 	})
 	if zone == nil {
@@ -241,8 +239,8 @@ func (r deletionReviewer) instanceDependent(ctx context.Context, instance *v1bet
 }
 
 // zoneWhere returns a zone that is there to stay and of which something is true, nil when there is none: one of a namespace
-// rather than of others, of those alone with elsewhere, and always the same one, so that who asks again and again learns of no more.
-func (r deletionReviewer) zoneWhere(namespace string, elsewhere bool, is func(*v1beta1.DNSZone) bool) *v1beta1.DNSZone {
+// rather than of others, and always the same one, so that who asks again and again learns of no more.
+func (r deletionReviewer) zoneWhere(namespace string, is func(*v1beta1.DNSZone) bool) *v1beta1.DNSZone {
 	isBefore := func(a, b *v1beta1.DNSZone) bool {
 		if own := a.Namespace == namespace; own != (b.Namespace == namespace) {
 			return own
@@ -251,7 +249,7 @@ func (r deletionReviewer) zoneWhere(namespace string, elsewhere bool, is func(*v
 	}
 	var first *v1beta1.DNSZone
 	for _, zone := range r.objects.zoneCache().Zones() {
-		if zone.DeletionTimestamp == nil && (!elsewhere || zone.Namespace != namespace) && (first == nil || isBefore(zone, first)) && is(zone) {
+		if zone.DeletionTimestamp == nil && (first == nil || isBefore(zone, first)) && is(zone) {
 			first = zone
 		}
 	}

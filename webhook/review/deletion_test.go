@@ -2,16 +2,20 @@ package review
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"strings"
 	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
@@ -62,9 +66,16 @@ func fleet(t *testing.T) Objects {
 	return newStaticObjects(all...)
 }
 
-// deletionOf is a request to delete an object.
+// deletionOf is a request to delete an object that has been at work for a while.
 func deletionOf(t *testing.T, object string) admission.Request {
 	t.Helper()
+	seen := "{status: {observedGeneration: 1}, "
+	if strings.Contains(object, "kind: DNSZone") && !strings.Contains(object, "finalizers:") {
+		object = strings.Replace(object, "metadata: {", "metadata: {finalizers: [bindy.firestoned.io/finalizer], ", 1)
+	}
+	if strings.HasPrefix(object, "{kind: Bind9") || strings.HasPrefix(object, "{kind: ClusterBind9") {
+		object = seen + object[1:]
+	}
 	req := request(t, object, "")
 	req.Operation, req.OldObject, req.Object.Raw = admissionv1.Delete, req.Object, nil
 	return req
@@ -222,10 +233,10 @@ func TestDeletionsWaitSoLong(t *testing.T) {
 	}
 }
 
-// What is deleted is kept at work by its finalizer until the records and zones of its namespace are deleted, so that one command may
-// delete them in any order. It is refused where nothing would wait, with the order and each way out.
+// What is deleted is kept at work by its finalizer until its records and zones are deleted, so that one command may delete them in any
+// order. It is refused where nothing would wait, with the order and each way out.
 func TestDeletionsWait(t *testing.T) {
-	const finalizers = "finalizers: [foregroundDeletion, bindy.firestoned.io/dependents]"
+	const finalizers = "finalizers: [foregroundDeletion, bindy.firestoned.io/finalizer, bindy.firestoned.io/dependents]"
 	waiting := func(object string) string {
 		return strings.Replace(object, "metadata: {", "metadata: {"+finalizers+", ", 1)
 	}
@@ -242,7 +253,7 @@ func TestDeletionsWait(t *testing.T) {
 		"zone":                         {object: waiting(main), options: background, warning: "zone main.test still has records, such as"},
 		"zone, in the foreground":      {object: waiting(main), options: foreground, warning: "zone main.test still has records, such as"},
 		"zone without records":         {object: waiting(zone("empty", `zoneName: empty.test, clusterRef: e`)), options: background},
-		"zone that is new":             {object: main, options: background, refusal: []string{"still has records", "delete records first, then zones, then their servers", "try again when", "allow-deletion=true"}},
+		"zone of an older release":     {object: main, options: background, refusal: []string{"still has records", "delete records first, then zones, then their servers", "try again when", "allow-deletion=true"}},
 		"cluster":                      {object: waiting(cluster), options: background, warning: "Bind9Cluster d still serves zones, such as both.test"},
 		"cluster, in the foreground":   {object: waiting(cluster), options: foreground, refusal: []string{"delete records first", "kubectl delete bind9clusters -n dns d --cascade=background", "kubectl annotate bind9clusters -n dns d bindy.firestoned.io/allow-deletion=true"}},
 		"cluster, by its finalizer":    {object: waiting(cluster), options: `{}`, refusal: []string{"--cascade=background"}},
@@ -250,7 +261,7 @@ func TestDeletionsWait(t *testing.T) {
 		"cluster-scoped":               {object: waiting("{kind: Bind9GlobalCluster, metadata: {name: g, uid: g1}}"), options: background, warning: "still serves zones, such as global.test: it stays at work until these are deleted; to delete it now: kubectl annotate bind9globalclusters g "},
 		"last primary":                 {object: waiting(instance), options: background, warning: "is the last primary of zones"},
 		"last primary of a cluster":    {object: owned, options: background, refusal: []string{"change the replicas of its cluster"}},
-		"zone with strangers' records": {object: waiting(zone("external", `zoneName: external.test`)), options: background, refusal: []string{"still has data of a DNSEndpoint, shop.external.test", "delete records first, then zones, then their servers; to delete"}},
+		"zone with strangers' records": {object: waiting(zone("external", `zoneName: external.test`)), options: background, warning: "still has data of a DNSEndpoint, shop.external.test"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := deletionOf(t, tc.object)
@@ -274,6 +285,88 @@ func TestDeletionsWait(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Some tools ask for each deletion once, whatever the answer. None is refused, in whatever order a folder is deleted, and whether or not the
+// controllers have seen it before.
+func TestDeletionsInAnyOrder(t *testing.T) {
+	const server = `{kind: Bind9Instance, metadata: {name: c-primary-0, namespace: dns, labels: {pool: a}, annotations: {bindy.firestoned.io/allow-zone-namespaces: '*'}}, spec: {clusterRef: c, role: primary}}`
+	const text = "{kind: TXTRecord, metadata: {name: text, namespace: dns, labels: {zone: main}}, spec: {name: text, text: [x]}}"
+	elsewhere := strings.NewReplacer("namespace: dns", "namespace: elsewhere, annotations: {bindy.firestoned.io/allow-instance-namespaces: dns}").Replace(
+		zone("guest", `zoneName: guest.test, bind9InstancesFrom: [{selector: {matchLabels: {pool: a}}}]`))
+	alone := `{kind: Bind9Instance, metadata: {name: alone, namespace: dns, labels: {pool: b}}, spec: {role: primary}}`
+	folder := []string{
+		"{kind: Bind9Cluster, metadata: {name: c, namespace: dns}}", alone, elsewhere,
+		zone("main", `zoneName: main.test, bind9InstancesFrom: [{selector: {matchLabels: {pool: b}}}], recordsFrom: [{selector: {matchLabels: {zone: main}}}]`), text,
+	}
+	finalizers := func(object string) string {
+		switch {
+		case strings.Contains(object, "kind: TXT"):
+			return v1beta1.Finalizer
+		case strings.Contains(object, "kind: DNSZone"):
+			return v1beta1.Finalizer + ", " + v1beta1.DependentsFinalizer
+		}
+		return v1beta1.DependentsFinalizer + ", foregroundDeletion"
+	}
+	for _, seen := range []bool{true, false} {
+		warned := 0
+		for order := range permutations(folder) {
+			stored := []client.Object{storedObject(t, server)}
+			for _, object := range order {
+				stored = append(stored, storedObject(t, object))
+			}
+			for n, object := range order {
+				if seen {
+					object = strings.Replace(object, "metadata: {", "metadata: {finalizers: ["+finalizers(object)+"], ", 1)
+				}
+				req := request(t, object, "")
+				req.Operation, req.OldObject, req.Object.Raw = admissionv1.Delete, req.Object, nil
+				req.Options.Raw = []byte(`{"propagationPolicy":"Background"}`)
+				answer := NewHandler(newStaticObjects(stored...)).Handle(quick(t), req)
+				if !answer.Allowed {
+					t.Fatalf("seen = %t, %q is refused after %d others: %v", seen, object, n, answer.Result)
+				}
+				warned += len(answer.Warnings)
+				stored[n+1].SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+			}
+		}
+		if (warned > 0) != seen {
+			t.Errorf("seen = %t: %d warnings", seen, warned)
+		}
+	}
+}
+
+// storedObject decodes an object of one of our kinds.
+func storedObject(t *testing.T, text string) client.Object {
+	t.Helper()
+	scheme, head := runtime.NewScheme(), metav1.TypeMeta{}
+	if err := errors.Join(v1beta1.AddToScheme(scheme), yaml.Unmarshal([]byte(text), &head)); err != nil {
+		t.Fatal(err)
+	}
+	object, err := scheme.New(v1beta1.GroupVersion.WithKind(head.Kind))
+	if err := errors.Join(err, yaml.Unmarshal([]byte(text), object)); err != nil {
+		t.Fatal(err)
+	}
+	return object.(client.Object)
+}
+
+// permutations yields all orders of some values, each in the same slice.
+func permutations[T any](of []T) iter.Seq[[]T] {
+	var permute func(k int, yield func([]T) bool) bool
+	permute = func(k int, yield func([]T) bool) bool {
+		if k == len(of) {
+			return yield(of)
+		}
+		for i := k; i < len(of); i++ {
+			of[k], of[i] = of[i], of[k]
+			if !permute(k+1, yield) {
+				return false
+			}
+			of[k], of[i] = of[i], of[k]
+		}
+		return true
+	}
+	return func(yield func([]T) bool) { permute(0, yield) }
 }
 
 // foreignEndpoints has all DNSEndpoints in another namespace, from where the zones take them.

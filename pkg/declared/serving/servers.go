@@ -32,6 +32,9 @@ func Servers(instances []*v1beta1.Bind9Instance, pods []*corev1.Pod) []observe.S
 			s.Foreign = foreign
 			s.Service, _ = netip.ParseAddr(i.Status.ServiceAddress) // it may be a host name
 			s.ServiceAddresses = ClientAddresses(i)
+			if ports := i.Status.ServiceNodePorts; ports != nil {
+				s.NodePorts = [2]uint16{uint16(ports.UDP), uint16(ports.TCP)} //nolint:gosec // ports
+			}
 			if p := found[[2]string{s.Namespace, s.Pod}]; p != nil && p.Labels[LabelInstance] == i.Name {
 				addPodStatus(&s, p)
 			}
@@ -116,6 +119,7 @@ func addPodStatus(s *observe.Server, p *corev1.Pod) {
 	if p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
 		return // Another pod may have its address by now.
 	}
+	s.Node, _ = netip.ParseAddr(p.Status.HostIP)
 	if ip, err := netip.ParseAddr(p.Status.PodIP); err == nil {
 		s.Addr = netip.AddrPortFrom(ip, Port)
 	}

@@ -24,6 +24,7 @@ type InstanceFacts struct {
 	Address   string
 	Addresses []string
 	Exposed   bool
+	NodePorts *v1beta1.NodePorts
 	// Foreign is what the instance's Service sends queries to besides the instance's pods: "Pod old-1", "EndpointSlice by-hand".
 	Foreign []string
 	// Zones that the instance is to serve, in a stable order, without times.
@@ -53,6 +54,7 @@ func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) 
 	dropClaims(&next.Conditions)
 	next.ObservedGeneration, next.ObservedParentGeneration = f.Generation, f.ParentGeneration
 	next.ServiceAddress, next.ServiceAddresses, next.ServiceExposed = f.Address, f.Addresses, f.Exposed
+	next.ServiceNodePorts = f.NodePorts
 	next.ClusterRef = f.Cluster
 	if f.KeyRotation != nil {
 		next.RNDCKeyRotation = f.KeyRotation

@@ -528,3 +528,19 @@ func TestContentBelongsToItsKey(t *testing.T) {
 		t.Errorf("%d kept after Forget", o.Kept())
 	}
 }
+
+// AskWho names the server that answers, over both protocols.
+func TestAskWho(t *testing.T) {
+	t.Parallel()
+	one := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}})
+	another := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 8}}})
+	for _, tcp := range []bool{false, true} {
+		a, b := observe.AskWho(t.Context(), one.Addr, zone, tcp, 5*time.Second), observe.AskWho(t.Context(), another.Addr, zone, tcp, 5*time.Second)
+		if a.Serial != 7 || b.Serial != 8 || a.ServerID == "" || a.ServerID == b.ServerID {
+			t.Errorf("TCP %v: %+v, %+v", tcp, a, b)
+		}
+		if o := observe.AskAsClient(t.Context(), another.Addr, zone, tcp, 5*time.Second); o.ServerID != "" {
+			t.Errorf("asked for nothing but the zone, it is %q", o.ServerID)
+		}
+	}
+}

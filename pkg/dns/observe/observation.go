@@ -34,6 +34,8 @@ type Observation struct {
 	// Serial and SOA are those served; zero unless Authoritative.
 	Serial uint32
 	SOA    rrset.SOA
+	// ServerID is what the server calls itself, if a client asked (AskAsClient) and the server says.
+	ServerID string
 	// ExpiresIn is how long the server will go on to serve the zone if it reaches no primary (RFC 7314); 0 if unknown.
 	ExpiresIn time.Duration
 	// Mirror is the zone's content at Serial; nil if the zone is not served, could not be transferred (Err), or was not
@@ -113,7 +115,7 @@ func observationFromReply(server netip.AddrPort, at time.Time, zone string, repl
 	if err != nil {
 		return o
 	}
-	o.Rcode, o.AA = reply.Msg.Rcode, reply.Msg.Authoritative
+	o.Rcode, o.AA, o.ServerID = reply.Msg.Rcode, reply.Msg.Authoritative, wire.NSID(reply.Msg)
 	if o.Rcode != dns.RcodeSuccess || !o.AA {
 		return o
 	}

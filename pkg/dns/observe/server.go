@@ -54,6 +54,10 @@ type Server struct {
 	Service netip.Addr
 	// ServiceAddresses are those at which clients reach the Service; from outside of the Kubernetes cluster, if it is open to them.
 	ServiceAddresses []netip.Addr
+	// Node is the address of the pod's node, and NodePorts the ports there that lead to the Service, over UDP and TCP; not valid, and 0,
+	// if there are none.
+	Node      netip.Addr
+	NodePorts [2]uint16
 	// PodPhase is empty if the pod does not exist.
 	PodPhase corev1.PodPhase
 	PodReady bool

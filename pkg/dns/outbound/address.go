@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 )
@@ -51,7 +52,15 @@ func Permits(a netip.Addr) bool {
 	return true
 }
 
-// errForbidden is the use of an address that Permits refuses.
-func errForbidden(a netip.Addr) error {
-	return fmt.Errorf("the address %s may not be used: %s", a, Forbidden)
+// ErrForbidden is the use of an address that Permits refuses.
+var ErrForbidden = errors.New("address not allowed")
+
+// forbiddenError says which address.
+type forbiddenError struct{ netip.Addr }
+
+func (e forbiddenError) Error() string {
+	return fmt.Sprintf("the address %s may not be used: %s", e.Addr, Forbidden)
 }
+
+// Is implements errors.Is.
+func (forbiddenError) Is(target error) bool { return target == ErrForbidden }

@@ -58,7 +58,7 @@ func (a *Account) Dial(ctx context.Context, network, address string) (net.Conn, 
 	dialer.Control = func(network, address string, raw syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
 		if err == nil && !a.gate.permit(at.Addr().Unmap()) {
-			err = errForbidden(at.Addr())
+			err = forbiddenError{at.Addr()}
 		}
 		if err == nil && control != nil {
 			err = control(network, address, raw)

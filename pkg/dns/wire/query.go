@@ -32,7 +32,8 @@ type queryOptions struct {
 	key     *Key
 	timeout time.Duration
 	tcp     bool
-	expire  bool
+	// extra are EDNS options.
+	extra []dns.EDNS0
 	// maxReply bounds a reply over TCP.
 	maxReply int
 }
@@ -53,7 +54,16 @@ func WithReplySize(bytes int) Option {
 }
 
 // WithExpire adds the EDNS EXPIRE option to a query for an SOA; see Expire.
-func WithExpire() Option { return func(a *queryOptions) { a.expire = true } }
+func WithExpire() Option {
+	return func(a *queryOptions) {
+		a.extra = append(a.extra, &dns.EDNS0_EXPIRE{Code: dns.EDNS0EXPIRE, Empty: true})
+	}
+}
+
+// WithNSID asks the server what it calls itself; see NSID.
+func WithNSID() Option {
+	return func(a *queryOptions) { a.extra = append(a.extra, &dns.EDNS0_NSID{Code: dns.EDNS0NSID}) }
+}
 
 // Expire is how long the server that sent an SOA will go on to serve the zone if it reaches no primary (EDNS EXPIRE, RFC 7314); 0 if the
 // reply does not say. A primary sends the SOA's expire value.
@@ -88,8 +98,8 @@ func sendRepeatable(ctx context.Context, op string, server netip.AddrPort, m *dn
 	for _, o := range opts {
 		o(&a)
 	}
-	if opt := m.IsEdns0(); a.expire && opt != nil {
-		opt.Option = append(opt.Option, &dns.EDNS0_EXPIRE{Code: dns.EDNS0EXPIRE, Empty: true})
+	if opt := m.IsEdns0(); opt != nil {
+		opt.Option = append(opt.Option, a.extra...)
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -158,5 +159,17 @@ func TestKeyValidate(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A server may call itself anything: what is not printable is shown as bytes, and not more than a line of it.
+func TestServerNames(t *testing.T) {
+	for raw, want := range map[string]string{"": "", "fra2.example": "fra2.example", "a\x1b[31m": "0x611b5b33316d", strings.Repeat("x", 300): strings.Repeat("x", 64)} {
+		m := new(dns.Msg)
+		m.SetEdns0(1232, false)
+		m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_NSID{Code: dns.EDNS0NSID, Nsid: hex.EncodeToString([]byte(raw))}}
+		if got := NSID(m); got != want {
+			t.Errorf("%q: %q, want %q", raw, got, want)
+		}
 	}
 }

@@ -79,6 +79,7 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 	facts := status.InstanceFacts{
 		Generation: instance.Generation, Cluster: instance.Status.ClusterRef,
 		Address: instance.Status.ServiceAddress, Addresses: instance.Status.ServiceAddresses, Exposed: instance.Status.ServiceExposed,
+		NodePorts:        instance.Status.ServiceNodePorts,
 		ParentGeneration: instance.Status.ObservedParentGeneration,
 		Problem:          status.True(status.ReconcileSucceeded, ""), Timeout: r.timeouts.Instance,
 	}
@@ -102,6 +103,7 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 	facts.KeyRotation = made.keyRotation
 	if made.service != nil {
 		facts.Address, facts.Addresses, facts.Exposed = addressesOf(made.service, facts.Address)
+		facts.NodePorts = nodePortsOf(made.service)
 	}
 	requeue := made.requeue
 	switch {

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
@@ -218,6 +219,24 @@ func addressesOf(service *corev1.Service, last string) (address string, addresse
 	addresses = slices.DeleteFunc(addresses, func(s string) bool { return net.ParseIP(s) == nil })
 	slices.Sort(addresses)
 	return address, slices.Compact(addresses), exposed
+}
+
+// nodePortsOf returns the ports of the nodes at which a Service takes DNS queries; nil if there are none.
+func nodePortsOf(service *corev1.Service) *v1beta1.NodePorts {
+	var ports v1beta1.NodePorts
+	for _, p := range service.Spec.Ports {
+		switch {
+		case p.Port != serving.ServicePort:
+		case p.Protocol == corev1.ProtocolTCP:
+			ports.TCP = p.NodePort
+		default:
+			ports.UDP = p.NodePort
+		}
+	}
+	if ports == (v1beta1.NodePorts{}) {
+		return nil
+	}
+	return &ports
 }
 
 // handoverInterval is how soon it is looked again whether a Service that Bindy made can be taken over.

@@ -113,6 +113,22 @@ func TestApplyServices(t *testing.T) {
 	}
 }
 
+// The ports of nodes are those that lead to DNS, over each protocol.
+func TestNodePortsOf(t *testing.T) {
+	service := &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{
+		{Protocol: corev1.ProtocolUDP, Port: 53, NodePort: 30053}, {Protocol: corev1.ProtocolTCP, Port: 53, NodePort: 30054}, {Port: 8443, NodePort: 30055},
+	}}}
+	if got := nodePortsOf(service); got == nil || got.UDP != 30053 || got.TCP != 30054 {
+		t.Errorf("%+v", got)
+	}
+	for i := range service.Spec.Ports {
+		service.Spec.Ports[i].NodePort = 0
+	}
+	if got := nodePortsOf(service); got != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
 // The addresses of a Service are those at which its clients reach it.
 func TestAddressesOf(t *testing.T) {
 	inside := corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.7", ClusterIPs: []string{"10.96.0.7", "fd00::7"}}

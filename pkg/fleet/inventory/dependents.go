@@ -45,7 +45,7 @@ func hasDependents(ctx context.Context, c client.Client, home string, servers cl
 	if err != nil {
 		return false, err
 	}
-	zones, err := ListZones(ctx, c, client.InNamespace(servers.GetNamespace()))
+	zones, err := ListZones(ctx, c)
 	if err != nil {
 		return false, err
 	}
@@ -53,10 +53,22 @@ func hasDependents(ctx context.Context, c client.Client, home string, servers cl
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(zones, func(z *v1beta1.DNSZone) bool {
-		isThere := !v1beta1.IsGoing(z) || controllerutil.ContainsFinalizer(z, v1beta1.Finalizer)
-		return isThere && depends(all, z, instances, servers)
-	}), nil
+	elsewhere := false
+	for _, z := range zones {
+		switch {
+		case v1beta1.IsGoing(z) && !controllerutil.ContainsFinalizer(z, v1beta1.Finalizer) || !depends(all, z, instances, servers):
+		case servers.GetNamespace() == "" || servers.GetNamespace() == z.Namespace:
+			return true, nil
+		default:
+			elsewhere = true
+		}
+	}
+	if !elsewhere {
+		return false, nil
+	}
+	// A namespace that is being deleted waits for no other one.
+	ends, err := IsTerminating(ctx, c, servers.GetNamespace())
+	return !ends, err
 }
 
 // depends reports whether a zone is on an instance of a cluster, or has no primary but an instance.

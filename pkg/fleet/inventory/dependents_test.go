@@ -1,9 +1,11 @@
 package inventory_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,7 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 )
 
-// Servers that are deleted stay at work while a zone of their namespace needs them, or is still to be deleted from them.
+// Servers that are deleted stay at work while a zone needs them, or is still to be deleted from them. A namespace that ends waits for no other.
 func TestAwaitDependents(t *testing.T) {
 	now := &metav1.Time{Time: metav1.Now().Rfc3339Copy().Time}
 	deleted := func(o client.Object) client.Object {
@@ -44,6 +46,19 @@ func TestAwaitDependents(t *testing.T) {
 		}
 		return z
 	}
+	open := func(i *v1beta1.Bind9Instance) *v1beta1.Bind9Instance {
+		i.Annotations = map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "elsewhere"}
+		return i
+	}
+	guest := zone("elsewhere", "")
+	guest.Annotations = map[string]string{v1beta1.AllowInstanceNamespacesAnnotation: "dns"}
+	namespace := func(name string, ends bool) client.Object {
+		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"example.com/held"}}}
+		if ends {
+			n.DeletionTimestamp = now
+		}
+		return n
+	}
 	allowed := deleted(cluster())
 	allowed.SetAnnotations(map[string]string{v1beta1.AllowDeletionAnnotation: "true"})
 	for name, c := range map[string]struct {
@@ -63,11 +78,15 @@ func TestAwaitDependents(t *testing.T) {
 		"a last primary":                {servers: deleted(instance("dns", "a", "")), others: []client.Object{zone("dns", "")}, waits: true},
 		"one of two primaries":          {servers: deleted(instance("dns", "a", "")), others: []client.Object{instance("dns", "b", ""), zone("dns", "")}, going: true},
 		"the last of two that go":       {servers: deleted(instance("dns", "a", "")), others: []client.Object{deleted(instance("dns", "b", "")), zone("dns", "")}, waits: true},
-		"a primary of others' zones":    {servers: deleted(instance("dns", "a", "")), others: []client.Object{zone("elsewhere", "")}, going: true},
+		"with zones it may not serve":   {servers: deleted(instance("dns", "a", "")), others: []client.Object{zone("elsewhere", "")}, going: true},
+		"with a zone of elsewhere":      {servers: deleted(open(instance("dns", "a", ""))), others: []client.Object{guest, namespace("dns", false)}, waits: true},
+		"with its namespace":            {servers: deleted(open(instance("dns", "a", ""))), others: []client.Object{guest, namespace("dns", true)}, going: true},
+		"after its namespace":           {servers: deleted(open(instance("dns", "a", ""))), others: []client.Object{guest}, going: true},
+		"with its namespace and a zone": {servers: deleted(instance("dns", "a", "")), others: []client.Object{zone("dns", ""), namespace("dns", true)}, waits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
-			if err := v1beta1.AddToScheme(scheme); err != nil {
+			if err := errors.Join(v1beta1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 				t.Fatal(err)
 			}
 			kube := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(c.others, c.servers)...).Build()

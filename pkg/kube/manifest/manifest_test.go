@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -80,6 +81,75 @@ func TestParse(t *testing.T) {
 	for _, tc := range tests {
 		if got := objects[tc.object].Line(tc.field); got != tc.want {
 			t.Errorf("%s of object %d is on line %d, want %d", tc.field, tc.object, got, tc.want)
+		}
+	}
+}
+
+// What a document is about that kubectl refuses is said at its line, and what it reads is read.
+func TestFaults(t *testing.T) {
+	const head = "apiVersion: v1\nkind: A\nmetadata: {name: a}\n"
+	utf16 := func(order func([]byte, uint16) []byte, text string) string {
+		b := order(nil, 0xfeff)
+		for _, r := range text {
+			b = order(b, uint16(r))
+		}
+		return string(b)
+	}
+	for name, tc := range map[string]struct {
+		text, fault string
+		line, kinds int
+	}{
+		"two values of JSON":       {text: "\n{\"apiVersion\": \"v1\", \"kind\": \"A\"}\n{\"apiVersion\": \"v1\",\n\"kind\": \"B\"}\n\n---\n" + head + "spec: *x\n", kinds: 2, line: 10, fault: "unknown anchor 'x'"},
+		"values side by side":      {text: `{"apiVersion":"v1","kind":"A"}{"apiVersion":"v1","kind":"B"}`, kinds: 2},
+		"JSON that ends too early": {text: `{"apiVersion":"v1","kind":"A"}` + "\n" + `{"apiVersion":"v1",` + "\n", kinds: 1, line: 3, fault: "not YAML"},
+		"YAML that looks like it":  {text: "{apiVersion: v1,\n kind: A,}\n", kinds: 1},
+		"UTF-16, little-endian":    {text: utf16(binary.LittleEndian.AppendUint16, head+"---\n"+head), kinds: 2},
+		"UTF-16, big-endian":       {text: utf16(binary.BigEndian.AppendUint16, head+"---\n"+head), kinds: 2},
+		"no kind":                  {text: "\napiVersion: v1\nspec: {}\n", line: 2, fault: "kind is missing"},
+		"no version":               {text: "kind: A\nspec: {}\n", line: 1, fault: "apiVersion is missing"},
+		"a list":                   {text: "# a\n- a\n", line: 2, fault: "no object"},
+		"a text":                   {text: "hello\n", line: 1, fault: "no object"},
+		"comments only":            {text: "# hello\n---\n"},
+		"items that are none":      {text: "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: A\n- hello\n", kinds: 1, line: 6, fault: "items[1] is no object"},
+		"items that are no list":   {text: "apiVersion: v1\nkind: List\nitems:\n  a: b\n", line: 4, fault: "items is no list"},
+		"a merge":                  {text: head + "x: &x {a: 1, b: 2}\ny:\n  <<: *x\n  a: 2\n", kinds: 1},
+		"a merge and a duplicate":  {text: head + "x: &x {a: 1}\ny:\n  <<: *x\n  a: 2\n  a: 3\n", line: 8, fault: `key "a" already set`},
+		"a duplicate":              {text: head + "kind: B\n", line: 4, fault: `key "kind" already set`},
+		"a template":               {text: head + "spec:\n  a: {{ .x }}\n", line: 5, fault: "render it first"},
+		"a condition":              {text: head + "{{- if .x }}\nspec: {}\n{{- end }}\n", line: 4, fault: "render it first"},
+		"a directive":              {text: "%YAML 1.2\n---\n" + head, kinds: 1, line: 1, fault: "%YAML: remove the line"},
+		"an unknown anchor":        {text: head + "spec:\n  a: b\n  c: *x\n", line: 6, fault: "not YAML: unknown anchor 'x'"},
+		"Latin-1":                  {text: head + "spec:\n  a: b\xfccher\n", line: 5, fault: "not UTF-8"},
+		"a control character":      {text: head + "spec:\n  a: b\x00\n", line: 5, fault: "control characters"},
+		"a map for a key":          {text: head + "spec:\n  ? {a: b}\n  : c\n", line: 5, fault: "where a key should be"},
+		"encrypted by SOPS":        {text: head + "spec:\n  a: b\n  c: [ENC[x,y:z]]\n", line: 6, fault: "did not find expected ',' or ']'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, faults := parse("f", []byte(tc.text), true)
+			if len(objects) != tc.kinds {
+				t.Errorf("%d objects, want %d", len(objects), tc.kinds)
+			}
+			if tc.fault == "" {
+				if len(faults) > 0 {
+					t.Errorf("%+v", faults)
+				}
+				return
+			}
+			if len(faults) != 1 || faults[0].Line != tc.line || !strings.Contains(faults[0].Message, tc.fault) {
+				t.Errorf("%+v, want %q in line %d", faults, tc.fault, tc.line)
+			}
+		})
+	}
+}
+
+// Folders hold other files, too: they are passed over, but not what lacks a part of an object.
+func TestFoldersHoldOtherFiles(t *testing.T) {
+	for text, want := range map[string]int{
+		"- op: replace\n  path: /a\n": 0, "replicas: 2\n": 0, "kind: a\nreplicas: 2\n": 0, "a: 1\na: 2\n": 0,
+		"apiVersion: v1\nmetadata: {name: a}\n": 1, "kind: A\nspec: {}\n": 1,
+	} {
+		if objects, faults := Parse("f", []byte(text)); len(objects) > 0 || len(faults) != want {
+			t.Errorf("%q: %d objects, %+v", text, len(objects), faults)
 		}
 	}
 }

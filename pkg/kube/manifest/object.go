@@ -2,11 +2,10 @@ package manifest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -23,25 +22,18 @@ type Object struct {
 	node *yaml.Node
 }
 
-// Fault is a place where a file cannot be read as YAML.
-type Fault struct {
-	File    string
-	Line    int
-	Message string
-}
+// Parse reads the objects of one file, and passes over what is none.
+func Parse(file string, text []byte) ([]Object, []Fault) { return parse(file, text, false) }
 
-// documentStart is where a YAML document begins: kubectl splits at these lines as well.
-var documentStart = regexp.MustCompile(`(?m)^---(?:[ \t].*)?\r?$`)
-
-// Parse reads the objects of one file.
-func Parse(file string, text []byte) ([]Object, []Fault) {
+// parse is Parse; what is no object is a Fault if somebody has named the file.
+func parse(file string, text []byte, named bool) ([]Object, []Fault) {
 	var objects []Object
 	var faults []Fault
 	line := 1 // of the document's first byte
-	for _, part := range splitDocuments(text) {
-		found, err := parseDocument(file, part, line)
+	for _, part := range splitDocuments(toUTF8(text)) {
+		found, err := parseDocument(file, part, line, named)
 		if err != nil {
-			faults = append(faults, newFault(file, line, err))
+			faults = append(faults, newFault(file, part, line, err))
 		}
 		objects = append(objects, found...)
 		line += bytes.Count(part, []byte("\n"))
@@ -49,32 +41,28 @@ func Parse(file string, text []byte) ([]Object, []Fault) {
 	return objects, faults
 }
 
-// splitDocuments cuts a file before each line that begins a document, so that one that cannot be read does not hide the others.
-func splitDocuments(text []byte) [][]byte {
-	var parts [][]byte
-	begin := 0
-	for _, at := range documentStart.FindAllIndex(text, -1) {
-		parts = append(parts, text[begin:at[0]])
-		begin = at[0]
-	}
-	return append(parts, text[begin:])
-}
-
-// parseDocument reads one document, whose first line has the given number.
-func parseDocument(file string, text []byte, line int) ([]Object, error) {
+// parseDocument reads one document, whose first line has the given number. There may be objects although one is wrong.
+func parseDocument(file string, text []byte, line int, named bool) ([]Object, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); errors.Is(err, io.EOF) || (err == nil && len(root.Content) == 0) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
-	shiftLines(&root, line-1)
 	node := root.Content[0]
-	if node.Kind != yaml.MappingNode || childNode(node, "kind") == nil || childNode(node, "apiVersion") == nil {
-		return nil, nil
+	if whole, err := isObject(node, named); !whole || err != nil {
+		return nil, err
+	}
+	merges, err := checkKeys(node)
+	if err != nil {
+		return nil, err
 	}
 	// Values are read as kubectl reads them, which knows other spellings of true and false than YAML 1.2.
-	data, err := kyaml.YAMLToJSONStrict(text)
+	convert := kyaml.YAMLToJSONStrict
+	if merges {
+		convert = kyaml.YAMLToJSON // What is merged may be overridden; checkKeys has found other duplicates.
+	}
+	data, err := convert(text)
 	if err != nil {
 		return nil, err
 	}
@@ -82,43 +70,90 @@ func parseDocument(file string, text []byte, line int) ([]Object, error) {
 	if err := utiljson.Unmarshal(data, &value); err != nil {
 		return nil, err
 	}
-	return flattenList(Object{unstructured.Unstructured{Object: value}, file, node}), nil
+	objects, err := flattenList(Object{unstructured.Unstructured{Object: value}, file, node})
+	shiftLines(&root, line-1)
+	return objects, err
 }
 
-// flattenList yields the items of a list, or the object itself.
-func flattenList(o Object) []Object {
+// isObject reports whether a document is an object of Kubernetes. Folders hold other files, too, such as values of charts; what else kubectl
+// would refuse is an error.
+func isObject(n *yaml.Node, named bool) (bool, error) {
+	if n.Kind != yaml.MappingNode {
+		if named && n.Tag != "!!null" {
+			return false, &problem{n.Line, "no object: an object is a map with apiVersion and kind"}
+		}
+		return false, nil
+	}
+	version, kind := childNode(n, "apiVersion"), childNode(n, "kind")
+	isPart := (version != nil || kind != nil) && (childNode(n, "metadata") != nil || childNode(n, "spec") != nil)
+	switch {
+	case version != nil && kind != nil:
+		return true, nil
+	case kind == nil && (named || isPart):
+		return false, &problem{n.Line, "kind is missing"}
+	case named || isPart:
+		return false, &problem{n.Line, "apiVersion is missing"}
+	}
+	return false, nil
+}
+
+// checkKeys demands that keys are names, each once in its map, and reports whether a map is merged into another.
+func checkKeys(n *yaml.Node) (merges bool, err error) {
+	if n.Kind == yaml.MappingNode {
+		seen := map[string]bool{}
+		for i := 0; i < len(n.Content); i += 2 {
+			switch key := resolveAlias(n.Content[i]); {
+			case key.Kind != yaml.ScalarNode:
+				return false, &problem{n.Content[i].Line, "not YAML of an object: a map or a list stands where a key should be"}
+			case key.Tag == "!!merge":
+				merges = true
+			case seen[key.Value]:
+				return false, &problem{key.Line, fmt.Sprintf("not YAML: key %q already set in map", key.Value)}
+			default:
+				seen[key.Value] = true
+			}
+		}
+	}
+	for _, child := range n.Content {
+		below, err := checkKeys(child)
+		if err != nil {
+			return false, err
+		}
+		merges = merges || below
+	}
+	return merges, nil
+}
+
+// flattenList gives the objects of a list, or the object. The error is for what is no object.
+func flattenList(o Object) (objects []Object, err error) {
 	items, ok := o.Object["items"].([]any)
 	list := childNode(o.node, "items")
 	if !strings.HasSuffix(o.GetKind(), "List") || !ok || list == nil {
-		return []Object{o}
+		if o.GetKind() == "List" && list != nil && o.Object["items"] != nil {
+			return nil, &problem{list.Line, "items is no list"}
+		}
+		return []Object{o}, nil
 	}
-	var objects []Object
 	for i, item := range items {
-		if value, ok := item.(map[string]any); ok && i < len(list.Content) {
-			objects = append(objects, flattenList(Object{unstructured.Unstructured{Object: value}, o.File, resolveAlias(list.Content[i])})...)
+		if i >= len(list.Content) {
+			break
+		}
+		value, ok := item.(map[string]any)
+		if !ok {
+			err = cmp.Or[error](err, &problem{list.Content[i].Line, fmt.Sprintf("items[%d] is no object", i)})
+			continue
+		}
+		found, problem := flattenList(Object{unstructured.Unstructured{Object: value}, o.File, resolveAlias(list.Content[i])})
+		if objects = append(objects, found...); err == nil {
+			err = problem
 		}
 	}
-	return objects
+	return objects, err
 }
 
-// shiftLines adds to the line numbers of a node and of all in it.
 func shiftLines(n *yaml.Node, lines int) {
 	n.Line += lines
 	for _, c := range n.Content {
 		shiftLines(c, lines)
 	}
-}
-
-var lineIn = regexp.MustCompile(`line (\d+)`)
-
-// newFault gives an error of the YAML library its place; the line is the document's where the error has none.
-func newFault(file string, line int, err error) Fault {
-	message := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
-	if m := lineIn.FindStringSubmatch(message); m != nil {
-		if n, err := strconv.Atoi(m[1]); err == nil {
-			line += n - 1
-			message = strings.TrimPrefix(strings.Replace(message, m[0]+": ", "", 1), "unmarshal errors:\n  ")
-		}
-	}
-	return Fault{file, line, fmt.Sprintf("not YAML: %s", message)}
 }

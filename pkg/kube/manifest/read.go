@@ -21,8 +21,8 @@ var manifestExtensions = []string{".yaml", ".yml", ".json"}
 const MaxFile = 64 << 20
 
 // Read reads every object in the named files. A folder stands for all files in it and below that end in .yaml, .yml or
-// .json, in the order of their names, without those whose name begins with a dot; "-" for standard input. Documents that
-// are no Kubernetes objects are passed over, lists are taken apart. What is no YAML is a Fault; an error is one of I/O, or a
+// .json, in the order of their names, without those whose name begins with a dot; "-" for standard input. Documents of
+// folders that are no Kubernetes objects are passed over, lists are taken apart. What kubectl cannot read is a Fault; an error is one of I/O, or a
 // file of more than MaxFile bytes.
 func Read(stdin io.Reader, names ...string) ([]Object, []Fault, error) {
 	var objects []Object
@@ -33,7 +33,7 @@ func Read(stdin io.Reader, names ...string) ([]Object, []Fault, error) {
 			if err != nil {
 				return nil, nil, fmt.Errorf("reading standard input: %w", err)
 			}
-			found, fault := Parse("<stdin>", text)
+			found, fault := parse("<stdin>", text, true)
 			objects, faults = append(objects, found...), append(faults, fault...)
 			continue
 		}
@@ -46,7 +46,7 @@ func Read(stdin io.Reader, names ...string) ([]Object, []Fault, error) {
 			if err != nil {
 				return nil, nil, fmt.Errorf("reading manifests: %w", err)
 			}
-			found, fault := Parse(file, text)
+			found, fault := parse(file, text, file == name)
 			objects, faults = append(objects, found...), append(faults, fault...)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -111,6 +112,9 @@ func (k *Kind) Admit(ctx context.Context, obj, old map[string]any) (field.ErrorL
 		return nil, err
 	}
 	problems := r.checkShape(obj, old)
+	if len(problems) > 1 { // A number of the wrong type is named twice, once without a place.
+		problems = slices.DeleteFunc(problems, func(e *field.Error) bool { return e.Field == (*field.Path)(nil).String() })
+	}
 	for _, problem := range problems {
 		switch problem.Type {
 		case field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:

@@ -43,13 +43,27 @@ func (r *reconciler) addZoneFinalizers(ctx context.Context, zone *v1beta1.DNSZon
 	return nil
 }
 
-// waitsForDependents reports whether a zone that is being deleted has a record or a DNSEndpoint of its namespace that is not, and
-// nobody has said that they do not matter.
-func (r *reconciler) waitsForDependents(s scope) bool {
-	return s.zone.Annotations[v1beta1.AllowDeletionAnnotation] != "true" &&
-		slices.ContainsFunc(r.zones.Members.Members(s.key()), func(m membership.Member) bool {
-			return m.Role.Declares() && m.Object.GetDeletionTimestamp() == nil && m.Object.GetNamespace() == s.zone.Namespace
-		})
+// waitsForDependents reports whether a zone that is being deleted has a record or a DNSEndpoint that is not, and nobody has said that they
+// do not matter. A zone that ends with its namespace waits for no other namespace.
+func (r *reconciler) waitsForDependents(ctx context.Context, s scope) (bool, error) {
+	if s.zone.Annotations[v1beta1.AllowDeletionAnnotation] == "true" {
+		return false, nil
+	}
+	elsewhere := false
+	for _, m := range r.zones.Members.Members(s.key()) {
+		if !m.Role.Declares() || m.Object.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if m.Object.GetNamespace() == s.zone.Namespace {
+			return true, nil
+		}
+		elsewhere = true
+	}
+	if !elsewhere {
+		return false, nil
+	}
+	ends, err := r.isTerminating(ctx, s.zone.Namespace)
+	return !ends, err
 }
 
 // stopWaiting lets a zone go that is being deleted.

@@ -69,8 +69,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if v1beta1.IsGoing(zone) {
 		return r.finalize(ctx, scope)
 	}
-	if zone.DeletionTimestamp != nil && !r.waitsForDependents(scope) {
-		return ctrl.Result{}, r.stopWaiting(ctx, zone)
+	if zone.DeletionTimestamp != nil {
+		waits, err := r.waitsForDependents(ctx, scope)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if !waits {
+			return ctrl.Result{}, r.stopWaiting(ctx, zone)
+		}
 	}
 	if err := r.prepare(ctx, scope); err != nil {
 		return ctrl.Result{}, err
@@ -100,6 +106,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.backoff.Forget(req) // What follows from it, such as transfers, comes soon.
 	}
 	after := min(requeueAfter(result, r.backoff, req), leadPause(leads, event), r.states.stateOf(zone).untilTransfer(event.At))
+	if zone.DeletionTimestamp != nil {
+		after = min(after, jitter(foreignInterval)) // No event says that its namespace is being deleted, too.
+	}
 	return ctrl.Result{RequeueAfter: after}, nil
 }
 

@@ -151,6 +151,18 @@ const (
 	PhaseDeleting Phase = "Deleting"
 )
 
+// NodePorts are the ports at which nodes take DNS queries for a Service.
+type NodePorts struct {
+	// UDP is the port over UDP.
+	//
+	// +optional
+	UDP int32 `json:"udp,omitempty"`
+	// TCP is the port over TCP.
+	//
+	// +optional
+	TCP int32 `json:"tcp,omitempty"`
+}
+
 // Bind9InstanceStatus is what the controller observed about an instance.
 type Bind9InstanceStatus struct {
 	// Conditions of the instance. Ready is True when all pods are ready. There is also one condition Pod-<i> for each replica.
@@ -195,6 +207,10 @@ type Bind9InstanceStatus struct {
 	//
 	// +optional
 	ServiceExposed bool `json:"serviceExposed,omitempty"`
+	// ServiceNodePorts are the ports of the nodes that lead to the Service.
+	//
+	// +optional
+	ServiceNodePorts *NodePorts `json:"serviceNodePorts,omitempty"`
 	// ClusterRef is the cluster that spec.clusterRef resolves to.
 	//
 	// +optional

@@ -249,9 +249,25 @@ func schema_pkg_apis_sync_v1alpha1_Path(ref common.ReferenceCallback) common.Ope
 				Description: "Path is a way on which clients reach servers of a zone, and what came back on it.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Where the address is from. Service: the cluster IPs of an instance's Service. External: the addresses of its load balancer and its external IPs. NodePort: the port of the Service on a node that runs a pod of it. Pod: the pod itself. Provider: the server of a DNSProvider. NameServer: an address that the zone or its parent publishes for a name server, and that belongs to none of these.\n\nPossible enum values:\n - `\"External\"` is an address of the Service's load balancer, or one of its external IPs.\n - `\"NameServer\"` is an address that is published for a name server, and of none of the above.\n - `\"NodePort\"` is the port of the Service on a node.\n - `\"Pod\"` is the address of a pod.\n - `\"Provider\"` is the address of a server of a DNSProvider.\n - `\"Service\"` is the address of an instance's Service in the Kubernetes cluster.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"External", "NameServer", "NodePort", "Pod", "Provider", "Service"},
+						},
+					},
+					"vantage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Who asked: the name of a vantage. Empty for the API server itself.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"instance": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of the Bind9Instance whose Service was asked.",
+							Description: "Name of the Bind9Instance that the address belongs to. Empty if it belongs to none.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -259,14 +275,40 @@ func schema_pkg_apis_sync_v1alpha1_Path(ref common.ReferenceCallback) common.Ope
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespace of the Bind9Instance, if it is not that of the zone.",
+							Description: "Namespace of the Bind9Instance or the DNSProvider, if it is not that of the zone.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
+					"provider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the DNSProvider that the address belongs to.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"nameServers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The name servers in NS records of the zone, or of its parent for the zone, that have the address.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
 					"address": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Address and port of the Service.",
+							Description: "Address and port that were asked.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -282,11 +324,18 @@ func schema_pkg_apis_sync_v1alpha1_Path(ref common.ReferenceCallback) common.Ope
 					},
 					"state": {
 						SchemaProps: spec.SchemaProps{
-							Description: "InSync: an answer with authority for the zone; which of the instance's pods gave it is not known. The others as in servers.state. Refused can mean that allowQuery does not admit the API server: then it is not known what clients get.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"Held\"` means that the zone's guard holds back what is declared, until somebody confirms it.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Shadowed\"` means that the server holds the RRset and answers something else.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unreachable\"` means no answer.",
+							Description: "InSync: an answer with authority for the zone and, of all but type Service, with the SOA record of one of its servers. Stale: the answer has an older serial. Divergent: a serial that no server has, or another SOA record with the same serial. Unknown: not asked, or newer than what the servers had a moment before; the message says why. The others as in servers.state. Refused can mean that allowQuery does not admit the one who asked: then it is not known what clients get.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"Held\"` means that the zone's guard holds back what is declared, until somebody confirms it.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Shadowed\"` means that the server holds the RRset and answers something else.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unknown\"` , of a path, means that it was not asked: there is no answer yet, or the address may not be asked; or that it answers with a newer serial, and the servers were not asked since.\n - `\"Unreachable\"` means no answer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"Divergent", "Held", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Shadowed", "Stale", "Unreachable"},
+							Enum:        []interface{}{"Divergent", "Held", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Shadowed", "Stale", "Unknown", "Unreachable"},
+						},
+					},
+					"server": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What the server that answered calls itself: its NSID (RFC 5001), or what it answers for id.server (RFC 4892). Empty if it does not say, as servers of Lockstep do not.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"serial": {
@@ -311,7 +360,7 @@ func schema_pkg_apis_sync_v1alpha1_Path(ref common.ReferenceCallback) common.Ope
 					},
 					"observedAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "When the query was sent. A path that answers is asked again within 30 seconds, and within a second about one of the zones that it leads to.",
+							Description: "When the query was sent. A Service that answers is asked again within 30 seconds, and within a second about one of the zones that it serves.",
 							Ref:         ref(v1.MicroTime{}.OpenAPIModelName()),
 						},
 					},
@@ -323,7 +372,7 @@ func schema_pkg_apis_sync_v1alpha1_Path(ref common.ReferenceCallback) common.Ope
 						},
 					},
 				},
-				Required: []string{"instance", "address", "protocol", "state"},
+				Required: []string{"type", "instance", "address", "protocol", "state"},
 			},
 		},
 		Dependencies: []string{
@@ -514,11 +563,11 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 					},
 					"state": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the answers show. InSync: the server serves what is declared. Stale: an older serial, or a change that has not been programmed yet; wait. Held: the zone's guard holds the change back until somebody confirms it. Missing: the current serial without the RRset. Divergent: the current serial with other data, or a serial ahead of the primaries', which no transfer will repair. Shadowed: the data is there, but the server answers something else, for example from a zone below; see shadowedBy. NotLoaded: the zone is configured but has no data (SERVFAIL) because it was never transferred, has expired or is broken. Lame: an answer without authority. Refused: the server refuses the query. Unreachable: no answer.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"Held\"` means that the zone's guard holds back what is declared, until somebody confirms it.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Shadowed\"` means that the server holds the RRset and answers something else.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unreachable\"` means no answer.",
+							Description: "What the answers show. InSync: the server serves what is declared. Stale: an older serial, or a change that has not been programmed yet; wait. Held: the zone's guard holds the change back until somebody confirms it. Missing: the current serial without the RRset. Divergent: the current serial with other data, or a serial ahead of the primaries', which no transfer will repair. Shadowed: the data is there, but the server answers something else, for example from a zone below; see shadowedBy. NotLoaded: the zone is configured but has no data (SERVFAIL) because it was never transferred, has expired or is broken. Lame: an answer without authority. Refused: the server refuses the query. Unreachable: no answer.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"Held\"` means that the zone's guard holds back what is declared, until somebody confirms it.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Shadowed\"` means that the server holds the RRset and answers something else.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unknown\"` , of a path, means that it was not asked: there is no answer yet, or the address may not be asked; or that it answers with a newer serial, and the servers were not asked since.\n - `\"Unreachable\"` means no answer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"Divergent", "Held", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Shadowed", "Stale", "Unreachable"},
+							Enum:        []interface{}{"Divergent", "Held", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Shadowed", "Stale", "Unknown", "Unreachable"},
 						},
 					},
 					"serial": {
@@ -665,11 +714,11 @@ func schema_pkg_apis_sync_v1alpha1_ServerZone(ref common.ReferenceCallback) comm
 					},
 					"state": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the server's answer shows; see servers.state. Content is not compared here; see the SyncStatus of the zone.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"Held\"` means that the zone's guard holds back what is declared, until somebody confirms it.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Shadowed\"` means that the server holds the RRset and answers something else.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unreachable\"` means no answer.",
+							Description: "What the server's answer shows; see servers.state. Content is not compared here; see the SyncStatus of the zone.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"Held\"` means that the zone's guard holds back what is declared, until somebody confirms it.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Shadowed\"` means that the server holds the RRset and answers something else.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unknown\"` , of a path, means that it was not asked: there is no answer yet, or the address may not be asked; or that it answers with a newer serial, and the servers were not asked since.\n - `\"Unreachable\"` means no answer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"Divergent", "Held", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Shadowed", "Stale", "Unreachable"},
+							Enum:        []interface{}{"Divergent", "Held", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Shadowed", "Stale", "Unknown", "Unreachable"},
 						},
 					},
 					"serial": {
@@ -912,7 +961,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "For a zone: what clients get who ask the Services of its instances, without a key, as seen from the API server. Addresses outside of the Kubernetes cluster are not asked.",
+							Description: "For a zone: what clients get who ask its servers without a key, on each way that is known. The Services of its instances are always asked; the other ways when the SyncStatus of the zone is requested by name, and for as long as somebody watches it then. What is seen from elsewhere than the API server has a vantage.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1049,7 +1098,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatusStatus(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Accepted: the declaration is valid and part of its zone. Programmed: the primaries were queried and serve it. Propagated: every authoritative server was queried and serves it. Delegated, for a zone below another one that is served here: what the parent has agrees with the zone; the phase does not depend on it. Answered, for a zone: the Service of each of its instances answers clients; see paths. Nothing is Propagated where it does not. For instances and clusters there are Ready (every expected pod is ready) and Propagated (each pod also serves its zones at the serials of their primaries).",
+							Description: "Accepted: the declaration is valid and part of its zone. Programmed: the primaries were queried and serve it. Propagated: every authoritative server was queried and serves it. Delegated, for a zone below another one that is served here: what the parent has agrees with the zone; the phase does not depend on it. Answered, for a zone: the Service of each of its instances answers clients, and so does each published address that was asked; see paths. Nothing is Propagated where a Service does not. For instances and clusters there are Ready (every expected pod is ready) and Propagated (each pod also serves its zones at the serials of their primaries).",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -46,8 +46,9 @@ type SyncStatus struct {
 	// +optional
 	// +listType=atomic
 	NameServers []NameServer `json:"nameServers,omitempty"`
-	// For a zone: what clients get who ask the Services of its instances, without a key, as seen from the API server. Addresses
-	// outside of the Kubernetes cluster are not asked.
+	// For a zone: what clients get who ask its servers without a key, on each way that is known. The Services of its instances are
+	// always asked; the other ways when the SyncStatus of the zone is requested by name, and for as long as somebody watches it
+	// then. What is seen from elsewhere than the API server has a vantage.
 	// +optional
 	// +listType=atomic
 	Paths []Path `json:"paths,omitempty"`
@@ -109,7 +110,8 @@ type SyncStatusStatus struct {
 	// Accepted: the declaration is valid and part of its zone. Programmed: the primaries were queried and serve it.
 	// Propagated: every authoritative server was queried and serves it. Delegated, for a zone below another one that is served
 	// here: what the parent has agrees with the zone; the phase does not depend on it. Answered, for a zone: the
-	// Service of each of its instances answers clients; see paths. Nothing is Propagated where it does not. For instances and
+	// Service of each of its instances answers clients, and so does each published address that was asked; see paths. Nothing is
+	// Propagated where a Service does not. For instances and
 	// clusters there are Ready (every expected pod is ready) and Propagated (each pod also serves its zones at the serials of their primaries).
 	// +optional
 	// +listType=map
@@ -142,7 +144,8 @@ const (
 	ConditionProgrammed = "Programmed"
 	// ConditionPropagated: every authoritative server was queried and serves the declaration.
 	ConditionPropagated = "Propagated"
-	// ConditionAnswered, for a zone: the Service of each of its instances answers clients for it.
+	// ConditionAnswered, for a zone: clients get an answer from the Service of each of its instances, and on each other path that
+	// leads to a published address and was asked.
 	ConditionAnswered = "Answered"
 	// ConditionDelegated, for a zone of which a parent is known: its NS, glue and DS records agree with the zone.
 	ConditionDelegated = "Delegated"
@@ -321,6 +324,9 @@ const (
 	StateRefused ServerState = "Refused"
 	// StateUnreachable means no answer.
 	StateUnreachable ServerState = "Unreachable"
+	// StateUnknown, of a path, means that it was not asked: there is no answer yet, or the address may not be asked; or that it answers
+	// with a newer serial, and the servers were not asked since.
+	StateUnknown ServerState = "Unknown"
 )
 
 // RecordCounts counts the RRsets of a zone on one server.
@@ -379,18 +385,38 @@ const (
 
 // Path is a way on which clients reach servers of a zone, and what came back on it.
 type Path struct {
-	// Name of the Bind9Instance whose Service was asked.
+	// Where the address is from. Service: the cluster IPs of an instance's Service. External: the addresses of its load balancer and
+	// its external IPs. NodePort: the port of the Service on a node that runs a pod of it. Pod: the pod itself. Provider: the
+	// server of a DNSProvider. NameServer: an address that the zone or its parent publishes for a name server, and that belongs to none of these.
+	Type PathType `json:"type"`
+	// Who asked: the name of a vantage. Empty for the API server itself.
+	// +optional
+	Vantage string `json:"vantage,omitempty"`
+	// Name of the Bind9Instance that the address belongs to. Empty if it belongs to none.
 	Instance string `json:"instance"`
-	// Namespace of the Bind9Instance, if it is not that of the zone.
+	// Namespace of the Bind9Instance or the DNSProvider, if it is not that of the zone.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Address and port of the Service.
+	// Name of the DNSProvider that the address belongs to.
+	// +optional
+	Provider string `json:"provider,omitempty"`
+	// The name servers in NS records of the zone, or of its parent for the zone, that have the address.
+	// +optional
+	// +listType=atomic
+	NameServers []string `json:"nameServers,omitempty"`
+	// Address and port that were asked.
 	Address string `json:"address"`
 	// UDP or TCP.
 	Protocol corev1.Protocol `json:"protocol"`
-	// InSync: an answer with authority for the zone; which of the instance's pods gave it is not known. The others as in
-	// servers.state. Refused can mean that allowQuery does not admit the API server: then it is not known what clients get.
+	// InSync: an answer with authority for the zone and, of all but type Service, with the SOA record of one of its servers. Stale: the
+	// answer has an older serial. Divergent: a serial that no server has, or another SOA record with the same serial. Unknown: not
+	// asked, or newer than what the servers had a moment before; the message says why. The others as in servers.state. Refused can mean that allowQuery does not admit the one
+	// who asked: then it is not known what clients get.
 	State ServerState `json:"state"`
+	// What the server that answered calls itself: its NSID (RFC 5001), or what it answers for id.server (RFC 4892). Empty if it does
+	// not say, as servers of Lockstep do not.
+	// +optional
+	Server string `json:"server,omitempty"`
 	// Serial in the answer.
 	// +optional
 	Serial *int64 `json:"serial,omitempty"`
@@ -400,14 +426,33 @@ type Path struct {
 	// Round-trip time of the query.
 	// +optional
 	RTT *metav1.Duration `json:"rtt,omitempty"`
-	// When the query was sent. A path that answers is asked again within 30 seconds, and within a second about one of the zones
-	// that it leads to.
+	// When the query was sent. A Service that answers is asked again within 30 seconds, and within a second about one of the zones
+	// that it serves.
 	// +optional
 	ObservedAt *metav1.MicroTime `json:"observedAt,omitempty"`
 	// Explanation in a sentence. Empty if there was an answer with authority.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
+
+// PathType is where the address of a path is from.
+// +enum
+type PathType string
+
+const (
+	// PathService is the address of an instance's Service in the Kubernetes cluster.
+	PathService PathType = "Service"
+	// PathExternal is an address of the Service's load balancer, or one of its external IPs.
+	PathExternal PathType = "External"
+	// PathNodePort is the port of the Service on a node.
+	PathNodePort PathType = "NodePort"
+	// PathPod is the address of a pod.
+	PathPod PathType = "Pod"
+	// PathProvider is the address of a server of a DNSProvider.
+	PathProvider PathType = "Provider"
+	// PathNameServer is an address that is published for a name server, and of none of the above.
+	PathNameServer PathType = "NameServer"
+)
 
 // Summary counts servers by state.
 type Summary struct {

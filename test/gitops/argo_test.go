@@ -1,0 +1,111 @@
+package gitops
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/cache"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/engine"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/health"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync/common"
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// argo is an application of Argo CD: its engine, with tracking by label.
+type argo struct {
+	*testing.T
+	engine    engine.GitOpsEngine
+	client    client.Client
+	health    luaHealth
+	namespace string
+}
+
+func newArgo(t *testing.T) argo {
+	t.Helper()
+	config, namespace := kube.Config(t), kube.Namespace(t, "argo")
+	isOwn := func(o *unstructured.Unstructured) bool { return o.GetLabels()[appLabel] == namespace }
+	resources := cache.NewClusterCache(config, cache.SetNamespaces([]string{namespace}), cache.SetLogr(logr.Discard()),
+		cache.SetPopulateResourceInfoHandler(func(o *unstructured.Unstructured, _ bool) (any, bool) { return isOwn(o), isOwn(o) }))
+	e := engine.NewEngine(config, resources, engine.WithLogr(logr.Discard()))
+	stop, err := e.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop() })
+	return argo{t, e, kube.Client(t), guideHealth(t), namespace}
+}
+
+// trySync applies objects and prunes what belongs to the application beside them.
+func (a argo) trySync(ctx context.Context, policy metav1.DeletionPropagation, objects ...*unstructured.Unstructured) error {
+	isOwn := func(r *cache.Resource) bool { return r.Info == true }
+	results, err := a.engine.Sync(ctx, objects, isOwn, "revision", a.namespace, sync.WithPrune(true), sync.WithPrunePropagationPolicy(&policy), sync.WithHealthOverride(a.health),
+		sync.WithLogr(logr.Discard()))
+	if err != nil {
+		return fmt.Errorf("syncing: %w", err)
+	}
+	for _, r := range results {
+		if r.ResourceKey.Kind == "SyncStatus" {
+			return fmt.Errorf("a SyncStatus is part of the application: %+v", r)
+		}
+		if r.Status == common.ResultCodeSyncFailed {
+			return fmt.Errorf("syncing %s: %s", r.ResourceKey, r.Message)
+		}
+	}
+	return nil
+}
+
+// sync does once what Argo CD does for a commit, and waits until all objects are healthy.
+func (a argo) sync(objects ...*unstructured.Unstructured) {
+	a.Helper()
+	if err := a.trySync(a.Context(), metav1.DeletePropagationBackground, objects...); err != nil {
+		a.Fatal(err)
+	}
+	kube.Eventually(a, kube.Start, func(ctx context.Context) error {
+		for _, o := range objects {
+			stored := o.DeepCopy()
+			if err := a.client.Get(ctx, client.ObjectKeyFromObject(o), stored); err != nil {
+				return err
+			}
+			got, err := health.GetResourceHealth(stored, a.health)
+			if err != nil || got == nil || got.Status != health.HealthStatusHealthy {
+				return fmt.Errorf("%s %s is %+v: %w", o.GetKind(), o.GetName(), got, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Argo CD applies a folder, changes a record, renames one and prunes everything, with one attempt for each.
+func TestArgo(t *testing.T) {
+	kube.Isolated(t)
+	a := newArgo(t)
+	a.sync(folder(t, a.namespace, map[string]string{"www": "192.0.2.1", "mail": "192.0.2.2"})...)
+	waitPropagated(t, a.namespace, "www")
+	requireSelected(t, a.namespace)
+
+	a.sync(folder(t, a.namespace, map[string]string{"www": "192.0.2.7", "mail": "192.0.2.2"})...)
+	waitPropagated(t, a.namespace, "www")
+
+	a.sync(folder(t, a.namespace, map[string]string{"web": "192.0.2.7", "mail": "192.0.2.2"})...)
+	waitPropagated(t, a.namespace, "web")
+	kube.Kubectl(t, "", "-n", a.namespace, "wait", "--for=delete", "arecord/www", "--timeout=120s")
+
+	a.sync()
+	waitGone(t, a.client, a.namespace, "Bind9Cluster", "DNSZone", "ARecord")
+}
+
+// In the foreground, which is Argo CD's default, attempts are repeated until nothing is left.
+func TestArgoInTheForeground(t *testing.T) {
+	kube.Isolated(t)
+	a := newArgo(t)
+	a.sync(folder(t, a.namespace, map[string]string{"www": "192.0.2.1"})...)
+	kube.Eventually(t, kube.Start, func(ctx context.Context) error { return a.trySync(ctx, metav1.DeletePropagationForeground) })
+	waitGone(t, a.client, a.namespace, "Bind9Cluster", "DNSZone", "ARecord")
+}
