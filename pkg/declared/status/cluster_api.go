@@ -117,6 +117,16 @@ func (n PublishedName) Verdict() Verdict {
 	return True(EndpointPropagated, n.Name+": "+n.Propagated.Message)
 }
 
+// PublishedLater is about a name whose API server has no address yet.
+func PublishedLater(name string) Verdict {
+	return Unknown(WaitingForEndpoint, name+" is published once controlPlaneEndpoint.host is known")
+}
+
+// EndpointOfOthers is about a name whose DNSEndpoint is somebody else's.
+func EndpointOfOthers(endpoint string) Verdict {
+	return False(EndpointForeign, fmt.Sprintf("DNSEndpoint %s exists already and is somebody else's: delete or rename it", endpoint))
+}
+
 func (n PublishedName) isWanted() bool { return n.Name != "" || n.Problem.Reason != "" }
 
 // Interval is how long until the servers are asked about the name again; 0 without a name.

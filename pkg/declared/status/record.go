@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
 // Verdict is the status, reason and message of a condition.
@@ -92,6 +94,29 @@ func Record(prev v1beta1.RecordStatus, f RecordFacts, now time.Time) v1beta1.Rec
 	return next
 }
 
+// PartOf is about a declaration that is part of its zone; a note may say how.
+func PartOf(zone, note string) Verdict {
+	if note != "" {
+		note = "; " + note
+	}
+	return True(Accepted, "part of zone "+zone+note)
+}
+
+// AnsweredByAll is about an RRset that every primary was seen to have.
+func AnsweredByAll(zone string, key rrset.Key) Verdict {
+	return True(Programmed, fmt.Sprintf("every primary of zone %s answers with %s", zone, key))
+}
+
+// NoZoneSelects is about a record that no zone selects.
+func NoZoneSelects(namespace string) Verdict {
+	return False(NotSelected, "no DNSZone of namespace "+namespace+" selects this record's labels")
+}
+
+// AboutToBeTaken is about a record that a zone has let go of, and that another one takes.
+func AboutToBeTaken(zone string) Verdict {
+	return False(NotSelected, "DNSZone "+zone+" is about to take this record")
+}
+
 // Held is the status of a record that waits to move to another zone: what it has in DNS stays for now.
 func Held(prev v1beta1.RecordStatus, generation int64, message string, now time.Time) v1beta1.RecordStatus {
 	next := *prev.DeepCopy()
@@ -104,7 +129,7 @@ func Held(prev v1beta1.RecordStatus, generation int64, message string, now time.
 }
 
 // Unselected is the status of a record that no zone selects: nothing of it is in DNS.
-func Unselected(prev v1beta1.RecordStatus, generation int64, message string, now time.Time) v1beta1.RecordStatus {
+func Unselected(prev v1beta1.RecordStatus, generation int64, why Verdict, now time.Time) v1beta1.RecordStatus {
 	next := v1beta1.RecordStatus{
 		ObservedGeneration: generation,
 		LastUpdated:        prev.LastUpdated,
@@ -115,7 +140,7 @@ func Unselected(prev v1beta1.RecordStatus, generation int64, message string, now
 	meta.RemoveStatusCondition(&next.Conditions, Accepted)
 	meta.RemoveStatusCondition(&next.Conditions, Stalled)
 	dropClaims(&next.Conditions)
-	Set(&next.Conditions, Ready, False(NotSelected, message), generation, now)
+	Set(&next.Conditions, Ready, why, generation, now)
 	return next
 }
 
