@@ -6,32 +6,28 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
-const troubleshooting = "docs/guides/troubleshooting.md"
-
-// TestReasons: docs/guides/troubleshooting.md has an entry for each reason that the code has, and for no other.
+// TestReasons: status.Table has each reason that the code has, once in a section, and no other.
 func TestReasons(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(Root, troubleshooting))
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries := map[string]bool{}
-	row := regexp.MustCompile("(?m)^\\| ((?:`[A-Za-z]+`(?:, )?)+) \\| [^|]+ \\| [^|]+ \\|$")
-	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
-		for _, reason := range strings.Split(m[1], ", ") {
-			reason = strings.Trim(reason, "`")
-			if entries[reason] {
-				t.Errorf("%s has two entries for %s", troubleshooting, reason)
+	table := map[string]bool{}
+	for _, section := range status.Table {
+		here := map[string]bool{}
+		for _, r := range section.Reasons {
+			if here[r.Name] {
+				t.Errorf("%s has two rows for %s", section.Title, r.Name)
 			}
-			entries[reason] = true
+			if r.Means == "" || r.Do == "" {
+				t.Errorf("%s does not say what %s means or what to do", section.Title, r.Name)
+			}
+			table[r.Name], here[r.Name] = true, true
 		}
 	}
 	reasons := readReasons(t)
@@ -39,13 +35,13 @@ func TestReasons(t *testing.T) {
 		t.Errorf("only %d reasons were found in the code", len(reasons))
 	}
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-		if !entries[reason] {
-			t.Errorf("%s has no entry for %s (%s)", troubleshooting, reason, reasons[reason])
+		if !table[reason] {
+			t.Errorf("the table in pkg/declared/status has no %s (%s)", reason, reasons[reason])
 		}
 	}
-	for _, reason := range slices.Sorted(maps.Keys(entries)) {
+	for _, reason := range slices.Sorted(maps.Keys(table)) {
 		if reasons[reason] == "" {
-			t.Errorf("%s has an entry for %s, which the code does not have", troubleshooting, reason)
+			t.Errorf("the table in pkg/declared/status has %s, which the code does not have", reason)
 		}
 	}
 }

@@ -47,7 +47,6 @@ const (
 	EndpointForeign       = "EndpointForeign"
 	EndpointRefused       = "EndpointRefused"
 	NotObserved           = "NotObserved"
-	InPhase               = "InPhase"
 	NotInPhase            = "NotInPhase"
 )
 
@@ -242,7 +241,7 @@ func nextLook(life v1beta1.LifecycleStatus, conditions []metav1.Condition, name 
 // phaseVerdict is the condition of a phase: it holds for an object in it.
 func phaseVerdict(in bool, phase v1beta1.Phase, reason, message string) Verdict {
 	if in {
-		return True(cmp.Or(reason, InPhase), message)
+		return True(reason, message)
 	}
 	return False(NotInPhase, fmt.Sprintf("the phase is %s", phase))
 }
