@@ -117,6 +117,11 @@ func AboutToBeTaken(zone string) Verdict {
 	return False(NotSelected, "DNSZone "+zone+" is about to take this record")
 }
 
+// MovesLater is about a record that another zone is to take, and that a server of its former zone may still serve.
+func MovesLater(to, until, server, from string, err error) string {
+	return fmt.Sprintf("is about to move to DNSZone %s, which waits until %s: %s of zone %s may still serve it under its former name: %v", to, until, server, from, err)
+}
+
 // Held is the status of a record that waits to move to another zone: what it has in DNS stays for now.
 func Held(prev v1beta1.RecordStatus, generation int64, message string, now time.Time) v1beta1.RecordStatus {
 	next := *prev.DeepCopy()

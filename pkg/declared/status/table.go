@@ -297,7 +297,7 @@ var Table = []Section{
 			"the message has what is missing; correcting it ends the failure by itself"},
 	}},
 	{"Sidecars", "Of a pod's condition, of `status.bind9Instances[].reason` of a zone, and of `servers[].sidecar` of a SyncStatus: what `bindcar` in the pod answered, in its words.", []Reason{
-		{BindcarUnreachable, "Bind9Instance Ready=False Pod-N=False; Bind9Cluster Ready=False Bind9Instance-N=False; Bind9GlobalCluster Ready=False",
+		{BindcarUnreachable, "Bind9Instance Ready=False Pod-N=False Stalled=True; Bind9Cluster Ready=False Bind9Instance-N=False Stalled=True; Bind9GlobalCluster Ready=False Stalled=True",
 			"no connection, or an unexpected answer", "",
 			"`kubectl logs POD -c bindcar`; a NetworkPolicy must let Lockstep's namespace in"},
 		{BindcarAuthFailed, "Bind9Instance Pod-N=False Stalled=True; Bind9Cluster, Bind9GlobalCluster Stalled=True",

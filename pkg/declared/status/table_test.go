@@ -157,7 +157,7 @@ func (s spoken) addFleet() {
 	for _, reason := range []string{BindcarBadRequest, BindcarAuthFailed, ZoneNotFound, UpstreamUnreachable, BindcarInternalError, BindcarNotImplemented, GatewayError, BindcarUnreachable, RNDCAuthenticationFailed} {
 		p := PodFacts{Name: "dns-0", Pod: pod(false), Problem: False(reason, "")}
 		facts = append(facts, InstanceFacts{Pods: []PodFacts{p}})
-		if isLasting := !slices.Contains([]string{UpstreamUnreachable, BindcarInternalError, GatewayError, BindcarUnreachable}, reason); isLasting {
+		if isLasting := !slices.Contains([]string{UpstreamUnreachable, BindcarInternalError, GatewayError}, reason); isLasting {
 			facts = append(facts, InstanceFacts{Pods: []PodFacts{p}, Failure: p.Failure()})
 		}
 	}

@@ -101,7 +101,7 @@ func (p zonePass) addBackends(outcomes []backend.Outcome, event *statuswriter.Sy
 			continue
 		}
 		failed = true
-		event.Problem = problem(status.PrimaryFailed, "DNSProvider %s cannot be programmed: %v", out.Name, out.Err)
+		event.Problem = status.ProviderFailed(out.Name, out.Err)
 		var failure *host.Error
 		if errors.As(out.Err, &failure) && !failure.Temporary {
 			event.Failure = status.False(failure.Reason, event.Problem.Message)

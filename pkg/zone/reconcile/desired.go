@@ -22,7 +22,7 @@ func (p zonePass) declare(ctx context.Context, event *statuswriter.SyncCompleted
 	if all {
 		opts := source.Options{Servers: servers, Owns: p.zones.Members.OwnsEndpoints(p.key())}
 		if err := zone.Rebuild(p.zone, opts); err != nil {
-			event.Problem = problem(status.ReconcileFailed, "%v", err)
+			event.Problem = status.False(status.ReconcileFailed, err.Error())
 			event.Failure = event.Problem
 			return false, nil
 		}
@@ -32,7 +32,7 @@ func (p zonePass) declare(ctx context.Context, event *statuswriter.SyncCompleted
 	if all || len(changed) > 0 || p.lacksProvider() {
 		if err := p.checkNamespace(ctx); err != nil {
 			zone.Discard() // What was taken is taken again.
-			event.Problem = problem(status.ReconcileFailed, "%v", err)
+			event.Problem = status.False(status.ReconcileFailed, err.Error())
 			return false, err
 		}
 	}

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
@@ -27,23 +26,22 @@ func (p zonePass) addHidden(ctx context.Context, primaries []*primary, event *st
 			}
 			// As a resolver asks, without a key: views may be chosen by it.
 			if p.dns.Serial(ctx, q.server.Peer(), unreachable.Zone{Key: p.key(), Name: name}, nil).Authoritative {
-				p.hide(rrset.Key{Name: name}, event, fmt.Sprintf("%s answers from zone %s, which it serves as well; declare the data there", q.server.Pod, name))
+				p.hide(rrset.Key{Name: name}, event, q.server.Pod)
 			}
 		}
 	}
 	for _, q := range primaries {
 		for _, cut := range q.known.ForeignCuts() {
-			p.hide(cut, event, fmt.Sprintf("%s holds %s data at %s that no object declares and that hides it; remove that or rename the record",
-				q.server.Pod, rrset.TypeName(cut.Type), cut.Name))
+			p.hide(cut, event, q.server.Pod)
 		}
 	}
 }
 
-// hide marks what is hidden by a delegation, a DNAME or, with the zero type, a zone.
-func (p zonePass) hide(by rrset.Key, event *statuswriter.SyncCompleted, why string) {
+// hide marks what is hidden on a server by a delegation, a DNAME or, with the zero type, a zone.
+func (p zonePass) hide(by rrset.Key, event *statuswriter.SyncCompleted, server string) {
 	for key := range p.state.content.HiddenBy(by) {
 		if _, stuck := event.Unprogrammed[key]; !stuck {
-			event.Unprogrammed[key] = problem(status.Shadowed, "%s %s is not what resolvers get: %s", key.Name, rrset.TypeName(key.Type), why)
+			event.Unprogrammed[key] = status.HiddenBy(server, key, by)
 		}
 	}
 }

@@ -1,12 +1,12 @@
 package reconcile
 
 import (
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
@@ -38,8 +38,7 @@ func (p zonePass) holdMoves(failed []*primary, all int, isStuck func(rrset.Key) 
 	event.Held = map[source.ObjectKey]string{}
 	for key, o := range p.state.content.Leaving() {
 		if moves(o) {
-			event.Held[key] = fmt.Sprintf("is about to move to DNSZone %s, which waits until %s: %s of zone %s may still serve it under its former name: %v",
-				p.zones.Placement(o).Taken[0], until, last.server.Pod, p.zone.Spec.ZoneName, last.err)
+			event.Held[key] = status.MovesLater(p.zones.Placement(o).Taken[0].String(), until, last.server.Pod, p.zone.Spec.ZoneName, last.err)
 		}
 	}
 }

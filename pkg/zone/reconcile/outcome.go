@@ -111,8 +111,7 @@ func (p zonePass) addFailure(failed []*primary, all int, event *statuswriter.Syn
 			}
 		}
 	}
-	event.Problem = problem(status.PrimaryFailed, "%d of %d primaries cannot be programmed; %s: %v%s",
-		len(failed), all, worst.server.Pod, worst.err, worst.host.Remedy(worst.err))
+	event.Problem = status.PrimariesFailed(len(failed), all, worst.server.Pod, worst.err, worst.host.Remedy(worst.err))
 	event.Failure = failureOf(worst.err, p.now().Sub(p.state.failingSince[worst.host.ID()]), event.Problem.Message)
 }
 
@@ -145,7 +144,7 @@ func (p zonePass) addPrimary(q *primary, event *statuswriter.SyncCompleted) {
 		}
 	}
 	for _, c := range q.lacking.Conflicts {
-		event.Unprogrammed[c.Want.Key] = conflicting(q, c)
+		event.Unprogrammed[c.Want.Key] = status.InTheWayOf(q.server.Pod, c.Want.Key, c.Foreign)
 	}
 	if count, some := q.known.Foreign(); count > event.Foreign {
 		event.Foreign, event.ForeignSample = count, some

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -156,17 +154,17 @@ func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
 func (p zonePass) obstacle(primaries []*primary) status.Verdict {
 	switch {
 	case !p.hasHosts():
-		return problem(status.NoPrimaryInstances, "no instance serves this zone: %s", withoutInstances(p.zone))
+		return status.NoHosts(p.zone)
 	case p.state.content.Desired().NameServers.Waiting != "":
-		return problem(status.AddressPending, "%s", p.state.content.Desired().NameServers.Waiting)
+		return status.False(status.AddressPending, p.state.content.Desired().NameServers.Waiting)
 	case len(primaries) == 0 && len(p.backendProviders()) > 0 && len(p.instances) == 0:
 		// It lives with providers that are no DNS servers.
 	case len(primaries) == 0:
 		return p.withoutPrimary()
 	case !slices.ContainsFunc(primaries, func(q *primary) bool { return q.server.Addr.IsValid() }):
-		return problem(status.PrimaryFailed, "no primary can be asked yet: %v", primaries[0].err)
+		return status.NoPrimaryYet(primaries[0].err)
 	case p.signing.Obstacle(countSigners(primaries)) != "":
-		return problem(status.ReconcileFailed, "%s", p.signing.Obstacle(countSigners(primaries)))
+		return status.False(status.ReconcileFailed, p.signing.Obstacle(countSigners(primaries)))
 	}
 	return status.True(status.ReconcileSucceeded, "")
 }
@@ -177,23 +175,16 @@ func (p zonePass) withoutPrimary() status.Verdict {
 	for n, i := range p.instances {
 		names = append(names, i.Namespace+"/"+i.Name)
 		if i.Spec.Role.Normalize() == v1beta1.RolePrimary && named.Replicas(i) == 0 {
-			return problem(status.NoPrimaryInstances, "primary %s has no pods: its spec.replicas is 0", names[n])
+			return status.PrimaryWithoutPods(names[n])
 		}
 	}
-	if len(names) == 0 {
-		return problem(status.NoPrimaryInstances, "the zone's providers are secondaries only: set clusterRef or bind9InstancesFrom, for a primary that they transfer it from")
-	}
-	return problem(status.NoPrimaryInstances, "none of the zone's instances is a primary: %s", strings.Join(names, ", "))
+	return status.NoPrimary(names)
 }
 
 // lookAtServers returns which servers have the zone, with the serial that was known last, while no primary can be worked on. It
 // changes nothing.
 func (p zonePass) lookAtServers(ctx context.Context) []statuswriter.ServerOutcome {
 	return p.syncSecondaries(ctx, nil, &statuswriter.SyncCompleted{Serial: uint32(ptr.Deref(p.zone.Status.Serial, 0)), Paused: true}) //nolint:gosec // a serial has 32 bits
-}
-
-func problem(reason, format string, args ...any) status.Verdict {
-	return status.False(reason, fmt.Sprintf(format, args...))
 }
 
 // key names the zone's object.
