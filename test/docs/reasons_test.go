@@ -46,24 +46,47 @@ func TestReasons(t *testing.T) {
 	}
 }
 
+// TestSentences: the words of a stored condition are in pkg/declared/status, those of a SyncStatus there or in pkg/syncstatus. Elsewhere there
+// are only errors, and what they quote.
+func TestSentences(t *testing.T) {
+	files := token.NewFileSet()
+	for _, file := range parseCode(t, files) {
+		if file.Name.Name == "status" || file.Name.Name == "syncstatus" {
+			continue
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) != 2 || !isVerdict(call) {
+				return true
+			}
+			ast.Inspect(call.Args[1], func(n ast.Node) bool {
+				if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING && text.Value != `""` {
+					t.Errorf("%s: %s is a condition's words: let a function of pkg/declared/status make it", files.Position(text.Pos()), text.Value)
+				}
+				return true
+			})
+			return true
+		})
+	}
+}
+
+// isVerdict reports whether a call makes a verdict of pkg/declared/status with words of the caller's.
+func isVerdict(call *ast.CallExpr) bool {
+	selector, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	from, ok := selector.X.(*ast.Ident)
+	return ok && from.Name == "status" && slices.Contains(verdicts, selector.Sel.Name)
+}
+
+var verdicts = []string{"True", "False", "Unknown"}
+
 // readReasons returns all reasons in the code, each with a place where it is.
 func readReasons(t *testing.T) map[string]string {
 	t.Helper()
 	r := reasonReader{files: token.NewFileSet(), constants: map[string]string{}, reasons: map[string]string{}}
-	var parsed []*ast.File
-	for _, dir := range []string{"apiserver", "extensions", "pkg", "webhook"} {
-		err := filepath.WalkDir(filepath.Join(Root, dir), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			file, err := parser.ParseFile(r.files, path, nil, parser.ParseComments)
-			parsed = append(parsed, file)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	parsed := parseCode(t, r.files)
 	for _, file := range parsed {
 		r.readConstants(file)
 	}
@@ -71,6 +94,25 @@ func readReasons(t *testing.T) map[string]string {
 		r.readVerdicts(file)
 	}
 	return r.reasons
+}
+
+// parseCode parses all that may set a reason.
+func parseCode(t *testing.T, files *token.FileSet) (parsed []*ast.File) {
+	t.Helper()
+	for _, dir := range []string{"apiserver", "extensions", "pkg", "webhook"} {
+		err := filepath.WalkDir(filepath.Join(Root, dir), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(files, path, nil, parser.ParseComments)
+			parsed = append(parsed, file)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return parsed
 }
 
 // reasonReader collects reasons from Go files.
@@ -137,15 +179,13 @@ func (r reasonReader) readVerdicts(file *ast.File) {
 		}
 		function, own := call.Fun.(*ast.Ident)
 		if selector, ok := call.Fun.(*ast.SelectorExpr); ok {
-			function = selector.Sel
-			from, isName := selector.X.(*ast.Ident)
-			own = isName && from.Name == "status"
+			function, own = selector.Sel, isVerdict(call)
 		}
 		switch {
 		case function == nil:
 		case function.Name == "Eventf" && len(call.Args) > 3:
 			r.addLiteral(call.Args[3])
-		case own && len(call.Args) == 2 && slices.Contains([]string{"True", "False", "Unknown"}, function.Name):
+		case own && len(call.Args) == 2 && slices.Contains(verdicts, function.Name):
 			r.addArgument(call.Args[0])
 		}
 		return true

@@ -72,6 +72,9 @@ func NoPrimaryReady(zone string) Verdict {
 	return False(UpstreamUnreachable, "no primary of "+zone+" is ready")
 }
 
+// NotAdded is the cause of a zone that a sidecar refused to add, with its answer.
+func NotAdded(zone, reason, answer string) Verdict { return False(reason, zone+": "+answer) }
+
 // NotInNamed is the cause of a zone that nobody has added to a server.
 func NotInNamed(zone string) Verdict { return False(ZoneNotFound, "named does not have "+zone) }
 

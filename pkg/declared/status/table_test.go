@@ -103,7 +103,7 @@ func (s spoken) addZones() {
 func (s spoken) addRecords() {
 	accepted, programmed := PartOf("example.com", ""), AnsweredByAll("example.com", www)
 	refused := []Verdict{False(Invalid, "spec.ipv4Addresses[0]: \"192.0.2.256\" is not an IPv4 address"), False(Conflict, "ARecord team/www has this name and came first")}
-	unsupported := False(Unsupported, "DNSProvider etcd: CoreDNS cannot serve CAA records from etcd")
+	unsupported := CannotHold("DNSProvider etcd", "CoreDNS cannot serve CAA records from etcd")
 	type outcome struct {
 		accepted, programmed Verdict
 		ready                string

@@ -102,6 +102,9 @@ func OnlyWatched(server string, key rrset.Key) Verdict {
 	return False(Paused, fmt.Sprintf("%s does not serve %s as declared, and the zone is paused: it is only watched", server, key))
 }
 
+// CannotHold is about an RRset that a server cannot hold, for a reason of its kind.
+func CannotHold(server, reason string) Verdict { return False(Unsupported, server+": "+reason) }
+
 // RefusedBy is about an RRset that a server refused.
 func RefusedBy(server string, err error) Verdict {
 	return False(ReconcileFailed, fmt.Sprintf("%s: %v", server, err))

@@ -276,7 +276,7 @@ func (c *podChecker) findCause(instance client.ObjectKey, pod *corev1.Pod, gate 
 		for _, i := range zone.Status.Bind9Instances {
 			answer, isPods := strings.CutPrefix(i.Message, pod.Name+": ")
 			if i.Namespace == instance.Namespace && i.Name == instance.Name && i.Status == v1beta1.ZoneFailed && i.Reason != "" && isPods {
-				return status.False(i.Reason, name+": "+answer)
+				return status.NotAdded(name, i.Reason, answer)
 			}
 		}
 		isListed := slices.ContainsFunc(list.Items, func(z bindcar.Zone) bool { return z.Name == name })

@@ -115,7 +115,7 @@ func (r *run) apply(ctx context.Context) (again bool, err error) {
 func (r *run) conclude(out *Outcome, paused bool) {
 	out.Unprogrammed = map[rrset.Key]status.Verdict{}
 	for key, reason := range r.reasons {
-		out.Unprogrammed[key] = status.False(status.Unsupported, fmt.Sprintf("DNSProvider %s: %s", r.backend.Name, reason))
+		out.Unprogrammed[key] = status.CannotHold("DNSProvider "+r.backend.Name, reason)
 	}
 	for key := range r.lacking.Keys() {
 		out.Unprogrammed[key] = r.lacks(key, paused)
