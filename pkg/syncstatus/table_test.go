@@ -67,7 +67,7 @@ func deleted(r *v1beta1.ARecord) *v1beta1.ARecord {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
-	if code == 0 && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.skip").Value.String() == "" {
+	if code == 0 && len(noted) > 0 && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.skip").Value.String() == "" {
 		code = compareTable()
 	}
 	os.Exit(code)
