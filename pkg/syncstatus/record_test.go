@@ -150,6 +150,7 @@ func outcomeOf(s *sync.SyncStatus) outcome {
 		}
 	}
 	text := func(c metav1.Condition) string { return string(c.Status) + " " + c.Reason }
+	note(s)
 	o.Accepted, o.Program, o.Spread = text(s.Status.Conditions[0]), text(s.Status.Conditions[1]), text(s.Status.Conditions[2])
 	return o
 }
