@@ -425,7 +425,7 @@ func TestRecordEvidence(t *testing.T) {
 	at := metav1.NewMicroTime(asked)
 	ms := &metav1.Duration{Duration: time.Millisecond}
 	want := &sync.SyncStatus{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "sync.bindy.firestoned.io/v1alpha1", Kind: "SyncStatus"},
+		TypeMeta: metav1.TypeMeta{APIVersion: "sync.bindy.firestoned.io/v1alpha1", Kind: "SyncStatus"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "dns", Name: "arecord.www", UID: ownUID("www"), Generation: 3, Labels: map[string]string{"a": "b"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "bindy.firestoned.io/v1beta1", Kind: "ARecord", Name: "www", UID: "www"}},
