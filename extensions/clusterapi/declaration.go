@@ -54,7 +54,7 @@ func declareEndpoint(o bearer) declaration {
 		problem = fmt.Sprintf("metadata.name is too long for a DNSEndpoint of the name %s: use a shorter one", endpointName(o))
 	}
 	if problem == "" && o.host == "" {
-		d.problem = status.Unknown(status.WaitingForEndpoint, d.name+" is published once controlPlaneEndpoint.host is known")
+		d.problem = status.PublishedLater(d.name)
 		return d
 	}
 	var endpoint v1alpha1.Endpoint

@@ -74,7 +74,7 @@ func (p *publisher) applyEndpoint(ctx context.Context, wanted, found *v1alpha1.D
 	child.SetAnnotations(wanted.Annotations)
 	switch err := p.children.ApplyUnstructured(ctx, child, found); {
 	case errors.Is(err, apply.ErrForeign):
-		name.Problem = status.False(status.EndpointForeign, fmt.Sprintf("DNSEndpoint %s exists already and is somebody else's: delete or rename it", wanted.Name))
+		name.Problem = status.EndpointOfOthers(wanted.Name)
 		return nil
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		name.Problem = status.False(status.EndpointRefused, refusalOf(err))

@@ -85,20 +85,19 @@ func outputsOf(o *unstructured.Unstructured) map[string]string {
 func readVPC(ctx context.Context, live client.Reader, workspace *unstructured.Unstructured, facts *status.CAPTClusterFacts) error {
 	name, _, _ := unstructured.NestedString(workspace.Object, "spec", "writeConnectionSecretToRef", "name")
 	namespace, _, _ := unstructured.NestedString(workspace.Object, "spec", "writeConnectionSecretToRef", "namespace")
-	of := "WorkspaceTemplateApply " + workspace.GetName()
 	switch {
 	case name == "":
-		facts.SecretProblem = status.False(status.SecretNotReady, of+" names no connection Secret: set spec.writeConnectionSecretToRef")
+		facts.SecretProblem = status.NoSecretNamed(workspace.GetName())
 		return nil
 	case namespace != "" && namespace != workspace.GetNamespace():
-		facts.SecretProblem = status.False(status.SecretForeign, of+" has its connection Secret in another namespace, where it is not read: set spec.writeConnectionSecretToRef.namespace to "+workspace.GetNamespace())
+		facts.SecretProblem = status.SecretElsewhere(workspace.GetName(), workspace.GetNamespace())
 		return nil
 	}
 	secret := &corev1.Secret{}
 	err := live.Get(ctx, client.ObjectKey{Namespace: workspace.GetNamespace(), Name: name}, secret)
 	switch {
 	case apierrors.IsForbidden(err):
-		facts.SecretProblem = status.False(status.SecretNotReady, "the controller may not read the Secret "+name+": bind the ClusterRole lockstep-cluster-api-connection to it in this namespace")
+		facts.SecretProblem = status.SecretForbidden(name)
 		return nil
 	case client.IgnoreNotFound(err) != nil:
 		facts.SecretUnread = err.Error()
@@ -108,6 +107,6 @@ func readVPC(ctx context.Context, live client.Reader, workspace *unstructured.Un
 		facts.VPCID = id
 		return nil
 	}
-	facts.SecretProblem = status.False(status.SecretNotReady, fmt.Sprintf("there is no Secret %s of type %s with the ID of a network in %s yet", name, connectionType, vpcEntry))
+	facts.SecretProblem = status.SecretIncomplete(name, string(connectionType), vpcEntry)
 	return nil
 }

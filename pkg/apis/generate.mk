@@ -4,11 +4,12 @@
 STORED_API := bindy/v1beta1 externaldns/v1alpha1 clusterapi/infrastructure/v1beta1 clusterapi/controlplane/v1beta1
 
 .PHONY: generate
-generate: ## Regenerate deepcopy functions, CustomResourceDefinitions and the reference of fields
+generate: ## Regenerate deepcopy functions, CustomResourceDefinitions and the references of fields and reasons
 	go tool -modfile=tools.mod controller-gen object $(foreach api,$(STORED_API),paths=./pkg/apis/$(api))
 	go run ./pkg/apis/internal/crdgen -out manifests/crds
 	go run ./pkg/apis/internal/crdgen -paths ./pkg/apis/clusterapi/... -out manifests/components/cluster-api/crds
 	go run ./pkg/apis/internal/fieldsgen -out docs/reference/fields.md manifests/crds manifests/components/cluster-api/crds
+	go run ./pkg/declared/internal/reasonsgen -out docs/reference/conditions.md
 
 .PHONY: verify-generated
 verify-generated: ## Prove that what `make generate` writes is what is checked in

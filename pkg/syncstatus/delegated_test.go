@@ -69,7 +69,7 @@ func TestDelegated(t *testing.T) {
 				return Evaluate(NewDesiredState(z, desired, nil, nil), servers(), []observe.Observation{o, o}, asked, History{})
 			}
 			parent := judge(above, tc.parent)
-			s := judge(below, tc.zone).ZoneStatus(parent)
+			s := note(judge(below, tc.zone).ZoneStatus(parent))
 			c := meta.FindStatusCondition(s.Status.Conditions, sync.ConditionDelegated)
 			if c == nil || c.Reason != tc.reason || !strings.Contains(c.Message, tc.says) || (c.Status == "True") != (tc.reason == "Delegated") {
 				t.Errorf("%+v, want %s: %s", c, tc.reason, tc.says)
@@ -78,7 +78,7 @@ func TestDelegated(t *testing.T) {
 				t.Errorf("the phase is %s", s.Status.Phase)
 			}
 			unknown := Evaluate(parent.DesiredState, servers(), []observe.Observation{silent(), silent()}, asked, History{})
-			if c := meta.FindStatusCondition(judge(below, nil).ZoneStatus(unknown).Status.Conditions, sync.ConditionDelegated); c.Status != "Unknown" {
+			if c := meta.FindStatusCondition(note(judge(below, nil).ZoneStatus(unknown)).Status.Conditions, sync.ConditionDelegated); c.Status != "Unknown" {
 				t.Errorf("without the parent: %+v", c)
 			}
 		})

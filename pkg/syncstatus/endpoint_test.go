@@ -186,7 +186,7 @@ func TestEndpoint(t *testing.T) {
 				}
 				in = append(in, Evaluate(d, servers(), answers, asked, History{}))
 			}
-			s := EndpointStatus(e, in, tc.unplaced, asked)
+			s := note(EndpointStatus(e, in, tc.unplaced, asked))
 			if diff := cmp.Diff(tc.want, outcomeOf(s)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

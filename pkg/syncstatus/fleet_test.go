@@ -44,7 +44,7 @@ func TestFleetAnswers(t *testing.T) {
 	} {
 		i := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "i"}}
 		seen := PodAnswers{At: asked, Version: "9.18", Sidecar: "Ready", Zones: []ZoneAnswer{{"a.example", answering(7), &newest}, {"b.example", c.answer, &newest}}}
-		s := InstanceStatus(i, []observe.Server{server(c.role)}, func(observe.Server) PodAnswers { return seen }, asked)
+		s := note(InstanceStatus(i, []observe.Server{server(c.role)}, func(observe.Server) PodAnswers { return seen }, asked))
 		row := s.Servers[0]
 		if row.State != c.state || s.Status.Phase != c.phase || row.Message != c.message {
 			t.Errorf("%s: %s, %s, %q", name, row.State, s.Status.Phase, row.Message)
@@ -90,7 +90,7 @@ func TestFleetShowsTheWorst(t *testing.T) {
 // A cluster-scoped cluster shows up where its instances are, and its reference is to an object without a namespace.
 func TestGlobalCluster(t *testing.T) {
 	c := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "all"}}
-	s := ClusterStatus(GlobalClusterKind, c, &c.Status, servers(), nil, asked)
+	s := note(ClusterStatus(GlobalClusterKind, c, &c.Status, servers(), nil, asked))
 	if s.Name != "bind9globalcluster.all" || s.Namespace != "infra" || s.ObjectRef.Namespace != "" || s.ObjectRef.Kind != "Bind9GlobalCluster" {
 		t.Errorf("%s/%s is about %+v", s.Namespace, s.Name, s.ObjectRef)
 	}

@@ -34,7 +34,7 @@ func TestForeignEndpoints(t *testing.T) {
 		"without anybody else's": {servers(), good, sync.PhaseInSync, string(sync.StateInSync)},
 	} {
 		j := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), c.servers, []observe.Observation{good, c.last}, asked, History{})
-		for of, s := range map[string]*sync.SyncStatus{"record": j.RecordStatus(r), "zone": j.ZoneStatus(nil)} {
+		for of, s := range map[string]*sync.SyncStatus{"record": note(j.RecordStatus(r)), "zone": note(j.ZoneStatus(nil))} {
 			propagated := meta.FindStatusCondition(s.Status.Conditions, sync.ConditionPropagated)
 			if s.Status.Phase != c.phase || s.Status.InSync != (c.phase == sync.PhaseInSync) || propagated.Reason != c.reason {
 				t.Errorf("%s, %s: %s, %+v", name, of, s.Status.Phase, propagated)
@@ -46,7 +46,7 @@ func TestForeignEndpoints(t *testing.T) {
 	}
 	i := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "b"}}
 	ready := observe.Server{Namespace: "dns", Instance: "b", Pod: "b-0", PodReady: true, Foreign: on[1].Foreign}
-	s := InstanceStatus(i, []observe.Server{ready}, nil, asked)
+	s := note(InstanceStatus(i, []observe.Server{ready}, nil, asked))
 	if c := s.Status.Conditions[0]; s.Status.Phase != sync.PhaseOutOfSync || c.Type != sync.ConditionReady || c.Reason != status.ForeignPods {
 		t.Errorf("instance: %s, %+v", s.Status.Phase, c)
 	}

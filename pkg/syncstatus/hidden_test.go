@@ -43,7 +43,7 @@ func TestForeignDelegation(t *testing.T) {
 			r.Status.RecordHash, r.Status.PublishedName = source.Hash(d), tc.record+".example.com"
 			cut := delegation(tc.cut, tc.host)
 			j := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7), holds(desired, 7, cut)}, asked, History{})
-			for _, s := range []*sync.SyncStatus{j.RecordStatus(r), j.ZoneStatus(nil)} {
+			for _, s := range []*sync.SyncStatus{note(j.RecordStatus(r)), note(j.ZoneStatus(nil))} {
 				row := s.Servers[1]
 				if !tc.hidden {
 					if row.State != sync.StateInSync || row.Message != "" || len(row.Observed) > 0 {
@@ -177,7 +177,7 @@ func TestShadowed(t *testing.T) {
 			d := NewDesiredState(z, desired, []source.Object{r}, nil)
 			before := Evaluate(d, servers(), []observe.Observation{holds(desired, 7), holds(desired, 7)}, asked, History{}).ZoneStatus(nil)
 			j := Evaluate(d, servers(), []observe.Observation{holds(desired, 7), o}, asked, History{})
-			for _, s := range []*sync.SyncStatus{j.RecordStatus(r), j.ZoneStatus(nil)} {
+			for _, s := range []*sync.SyncStatus{note(j.RecordStatus(r)), note(j.ZoneStatus(nil))} {
 				row := s.Servers[1]
 				if row.State != tc.state || row.ShadowedBy != tc.by || row.Message != tc.says || s.Status.InSync != (tc.state == sync.StateInSync) {
 					t.Errorf("%s: %s %q %q, %s", s.Name, row.State, row.ShadowedBy, row.Message, s.Status.Phase)

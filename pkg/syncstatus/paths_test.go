@@ -65,8 +65,8 @@ func TestPaths(t *testing.T) {
 		}
 		good := holds(desired, 7)
 		j := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), c.servers, []observe.Observation{good, good}, asked, History{OnPath: onPath})
-		zone := j.ZoneStatus(nil)
-		for of, s := range map[string]*sync.SyncStatus{"record": j.RecordStatus(r), "zone": zone} {
+		zone := note(j.ZoneStatus(nil))
+		for of, s := range map[string]*sync.SyncStatus{"record": note(j.RecordStatus(r)), "zone": zone} {
 			propagated := meta.FindStatusCondition(s.Status.Conditions, sync.ConditionPropagated)
 			if s.Status.Phase != c.phase || s.Status.InSync != (c.phase == sync.PhaseInSync) || propagated.Reason != c.reason || !strings.Contains(propagated.Message, c.says) {
 				t.Errorf("%s, %s: %s, %+v", name, of, s.Status.Phase, propagated)

@@ -150,6 +150,7 @@ func outcomeOf(s *sync.SyncStatus) outcome {
 		}
 	}
 	text := func(c metav1.Condition) string { return string(c.Status) + " " + c.Reason }
+	note(s)
 	o.Accepted, o.Program, o.Spread = text(s.Status.Conditions[0]), text(s.Status.Conditions[1]), text(s.Status.Conditions[2])
 	return o
 }
@@ -424,7 +425,7 @@ func TestRecordEvidence(t *testing.T) {
 	at := metav1.NewMicroTime(asked)
 	ms := &metav1.Duration{Duration: time.Millisecond}
 	want := &sync.SyncStatus{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "sync.bindy.firestoned.io/v1alpha1", Kind: "SyncStatus"},
+		TypeMeta: metav1.TypeMeta{APIVersion: "sync.bindy.firestoned.io/v1alpha1", Kind: "SyncStatus"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "dns", Name: "arecord.www", UID: ownUID("www"), Generation: 3, Labels: map[string]string{"a": "b"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "bindy.firestoned.io/v1beta1", Kind: "ARecord", Name: "www", UID: "www"}},

@@ -214,7 +214,7 @@ func TestZoneStatus(t *testing.T) {
 				tc.record(r)
 			}
 			desired := build(t, z, r)
-			s := Evaluate(NewDesiredState(z, desired, []source.Object{r}, tc.problem), servers(), tc.answers(desired), asked.Add(time.Second), History{}).ZoneStatus(nil)
+			s := note(Evaluate(NewDesiredState(z, desired, []source.Object{r}, tc.problem), servers(), tc.answers(desired), asked.Add(time.Second), History{}).ZoneStatus(nil))
 			got := zoneOutcome{Phase: s.Status.Phase, Summary: s.Summary, Failure: s.Status.FailureReason}
 			for _, row := range s.Servers {
 				got.States = append(got.States, row.State)
@@ -306,7 +306,7 @@ func TestInstance(t *testing.T) {
 		"failed":           {failed, down, sync.PhaseFailed, "PartiallyReady", "ConfigurationInvalid"},
 		"healed":           {failed, servers(), sync.PhaseInSync, "AllReady", ""},
 	} {
-		s := InstanceStatus(tc.instance, tc.servers, nil, asked)
+		s := note(InstanceStatus(tc.instance, tc.servers, nil, asked))
 		if s.Status.Phase != tc.phase || s.Status.Conditions[0].Reason != tc.ready || s.Status.FailureReason != tc.failure {
 			t.Errorf("%s: %s, %s, %q, want %s, %s, %q", name, s.Status.Phase, s.Status.Conditions[0].Reason, s.Status.FailureReason,
 				tc.phase, tc.ready, tc.failure)

@@ -6,32 +6,28 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
-const troubleshooting = "docs/guides/troubleshooting.md"
-
-// TestReasons: docs/guides/troubleshooting.md has an entry for each reason that the code has, and for no other.
+// TestReasons: status.Table has each reason that the code has, once in a section, and no other.
 func TestReasons(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(Root, troubleshooting))
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries := map[string]bool{}
-	row := regexp.MustCompile("(?m)^\\| ((?:`[A-Za-z]+`(?:, )?)+) \\| [^|]+ \\| [^|]+ \\|$")
-	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
-		for _, reason := range strings.Split(m[1], ", ") {
-			reason = strings.Trim(reason, "`")
-			if entries[reason] {
-				t.Errorf("%s has two entries for %s", troubleshooting, reason)
+	table := map[string]bool{}
+	for _, section := range status.Table {
+		here := map[string]bool{}
+		for _, r := range section.Reasons {
+			if here[r.Name] {
+				t.Errorf("%s has two rows for %s", section.Title, r.Name)
 			}
-			entries[reason] = true
+			if r.Means == "" || r.Do == "" {
+				t.Errorf("%s does not say what %s means or what to do", section.Title, r.Name)
+			}
+			table[r.Name], here[r.Name] = true, true
 		}
 	}
 	reasons := readReasons(t)
@@ -39,35 +35,58 @@ func TestReasons(t *testing.T) {
 		t.Errorf("only %d reasons were found in the code", len(reasons))
 	}
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-		if !entries[reason] {
-			t.Errorf("%s has no entry for %s (%s)", troubleshooting, reason, reasons[reason])
+		if !table[reason] {
+			t.Errorf("the table in pkg/declared/status has no %s (%s)", reason, reasons[reason])
 		}
 	}
-	for _, reason := range slices.Sorted(maps.Keys(entries)) {
+	for _, reason := range slices.Sorted(maps.Keys(table)) {
 		if reasons[reason] == "" {
-			t.Errorf("%s has an entry for %s, which the code does not have", troubleshooting, reason)
+			t.Errorf("the table in pkg/declared/status has %s, which the code does not have", reason)
 		}
 	}
 }
+
+// TestSentences: the words of a stored condition are in pkg/declared/status, those of a SyncStatus there or in pkg/syncstatus. Elsewhere there
+// are only errors, and what they quote.
+func TestSentences(t *testing.T) {
+	files := token.NewFileSet()
+	for _, file := range parseCode(t, files) {
+		if file.Name.Name == "status" || file.Name.Name == "syncstatus" {
+			continue
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) != 2 || !isVerdict(call) {
+				return true
+			}
+			ast.Inspect(call.Args[1], func(n ast.Node) bool {
+				if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING && text.Value != `""` {
+					t.Errorf("%s: %s is a condition's words: let a function of pkg/declared/status make it", files.Position(text.Pos()), text.Value)
+				}
+				return true
+			})
+			return true
+		})
+	}
+}
+
+// isVerdict reports whether a call makes a verdict of pkg/declared/status with words of the caller's.
+func isVerdict(call *ast.CallExpr) bool {
+	selector, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	from, ok := selector.X.(*ast.Ident)
+	return ok && from.Name == "status" && slices.Contains(verdicts, selector.Sel.Name)
+}
+
+var verdicts = []string{"True", "False", "Unknown"}
 
 // readReasons returns all reasons in the code, each with a place where it is.
 func readReasons(t *testing.T) map[string]string {
 	t.Helper()
 	r := reasonReader{files: token.NewFileSet(), constants: map[string]string{}, reasons: map[string]string{}}
-	var parsed []*ast.File
-	for _, dir := range []string{"apiserver", "extensions", "pkg", "webhook"} {
-		err := filepath.WalkDir(filepath.Join(Root, dir), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			file, err := parser.ParseFile(r.files, path, nil, parser.ParseComments)
-			parsed = append(parsed, file)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	parsed := parseCode(t, r.files)
 	for _, file := range parsed {
 		r.readConstants(file)
 	}
@@ -75,6 +94,25 @@ func readReasons(t *testing.T) map[string]string {
 		r.readVerdicts(file)
 	}
 	return r.reasons
+}
+
+// parseCode parses all that may set a reason.
+func parseCode(t *testing.T, files *token.FileSet) (parsed []*ast.File) {
+	t.Helper()
+	for _, dir := range []string{"apiserver", "extensions", "pkg", "webhook"} {
+		err := filepath.WalkDir(filepath.Join(Root, dir), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(files, path, nil, parser.ParseComments)
+			parsed = append(parsed, file)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return parsed
 }
 
 // reasonReader collects reasons from Go files.
@@ -141,15 +179,13 @@ func (r reasonReader) readVerdicts(file *ast.File) {
 		}
 		function, own := call.Fun.(*ast.Ident)
 		if selector, ok := call.Fun.(*ast.SelectorExpr); ok {
-			function = selector.Sel
-			from, isName := selector.X.(*ast.Ident)
-			own = isName && from.Name == "status"
+			function, own = selector.Sel, isVerdict(call)
 		}
 		switch {
 		case function == nil:
 		case function.Name == "Eventf" && len(call.Args) > 3:
 			r.addLiteral(call.Args[3])
-		case own && len(call.Args) == 2 && slices.Contains([]string{"True", "False", "Unknown"}, function.Name):
+		case own && len(call.Args) == 2 && slices.Contains(verdicts, function.Name):
 			r.addArgument(call.Args[0])
 		}
 		return true

@@ -325,6 +325,7 @@ func TestFleetDrift(t *testing.T) {
 
 // A Service that is open to the outside, by its specification or by hand, has port 53 alone: the sidecar's port is on another one.
 func TestFleetExposedServiceHasPort53Alone(t *testing.T) {
+	kube.Isolated(t)
 	f := newFleet(t)
 	instance := f.instance("open", v1beta1.RolePrimary, 0)
 	instance.Spec.BindcarConfig = &v1beta1.BindcarConfig{ServiceSpec: &corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}}

@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -15,7 +14,7 @@ import (
 
 // Refusal is why a zone is served nowhere although servers are there: the reason and the message of its Ready condition.
 // The message names no object of another namespace. The zero value stands for a zone that is served.
-type Refusal struct{ Reason, Message string }
+type Refusal = status.Verdict
 
 // Names are the zones and delegations that decide together with a Fleet whether a zone is served. A Cache that has the
 // zones and the NSRecords implements it.
@@ -68,7 +67,7 @@ func (f *Fleet) RefusalOf(zone *v1beta1.DNSZone, names Names) Refusal {
 func refuse(p *placedZone, others []*placedZone, names Names) Refusal {
 	for _, o := range others {
 		if o.name == p.name && o.goesBefore(p) {
-			return duplicateRefusal(p, o)
+			return status.DuplicateOf(o.DNSZone, p.Namespace)
 		}
 	}
 	if p.denied != (Refusal{}) {
@@ -76,22 +75,10 @@ func refuse(p *placedZone, others []*placedZone, names Names) Refusal {
 	}
 	for _, o := range others {
 		if o.Namespace != p.Namespace && isBelow(p.name, o.name) && !isBelow(p.granted, o.name) && o.goesBefore(p) && !delegates(names, o, p.name) {
-			return Refusal{status.NotPermitted, fmt.Sprintf(
-				"another namespace has a zone above %s on the same servers: ask its owner for an NSRecord at %s, or those who run the servers for a ZoneGrant; "+
-					"servers of your own need neither", p.name, p.name)}
+			return status.BelowOthers(p.name)
 		}
 	}
 	return Refusal{}
-}
-
-func duplicateRefusal(p, first *placedZone) Refusal {
-	if first.Namespace != p.Namespace {
-		return Refusal{status.DuplicateZone, "a DNSZone of another namespace has this name on the same servers and came first: " +
-			"choose other instances with clusterRef or bind9InstancesFrom"}
-	}
-	return Refusal{status.DuplicateZone, fmt.Sprintf(
-		"DNSZone %s has this name on the same servers and came first: add the records to that zone, or choose other instances with clusterRef or bind9InstancesFrom",
-		KeyOfZone(first.DNSZone))}
 }
 
 // delegates reports whether a zone delegates a name below it, or one between.
@@ -117,11 +104,9 @@ func (f *Fleet) grantedSuffix(p *placedZone) (string, Refusal) {
 		suffix, permitted := f.longestGrant(p, group)
 		switch {
 		case suffix == "" && isPublicSuffix(p.name):
-			return "", Refusal{status.NotPermitted, fmt.Sprintf("%s is a public suffix, and the servers are not this namespace's: "+
-				"ask those who run them for a ZoneGrant, or use servers of your own", p.name)}
+			return "", status.IsPublicSuffix(p.name)
 		case suffix != "" && !permitted:
-			return "", Refusal{status.NotPermitted, fmt.Sprintf("no ZoneGrant lets namespace %s have %s on these servers: "+
-				"ask those who run them for one, or use servers of your own", p.Namespace, p.name)}
+			return "", status.NotGranted(p.Namespace, p.name)
 		case len(suffix) < len(granted):
 			granted = suffix
 		}

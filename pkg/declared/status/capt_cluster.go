@@ -2,6 +2,7 @@ package status
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -76,6 +77,26 @@ func (f CAPTClusterFacts) vpc() Verdict {
 		return f.SecretProblem
 	}
 	return True(ReasonReady, "the network "+f.VPCID+" is ready")
+}
+
+// NoSecretNamed is about a network whose workspace names no connection Secret.
+func NoSecretNamed(workspace string) Verdict {
+	return False(SecretNotReady, "WorkspaceTemplateApply "+workspace+" names no connection Secret: set spec.writeConnectionSecretToRef")
+}
+
+// SecretElsewhere is about a network whose connection Secret is not in the namespace of its workspace.
+func SecretElsewhere(workspace, namespace string) Verdict {
+	return False(SecretForeign, "WorkspaceTemplateApply "+workspace+" has its connection Secret in another namespace, where it is not read: set spec.writeConnectionSecretToRef.namespace to "+namespace)
+}
+
+// SecretForbidden is about a network whose connection Secret may not be read.
+func SecretForbidden(secret string) Verdict {
+	return False(SecretNotReady, "the controller may not read the Secret "+secret+": bind the ClusterRole lockstep-cluster-api-connection to it in this namespace")
+}
+
+// SecretIncomplete is about a network without a Secret of a type that has its ID in an entry.
+func SecretIncomplete(secret, kind, entry string) Verdict {
+	return False(SecretNotReady, fmt.Sprintf("there is no Secret %s of type %s with the ID of a network in %s yet", secret, kind, entry))
 }
 
 // failure is what waiting does not mend.

@@ -94,6 +94,11 @@ func scalingVerdict(prev v1beta1.Bind9ClusterStatus, ready Verdict, f ClusterFac
 	return ready
 }
 
+// HeldBy is an instance that is leaving and has the finalizer of another operator.
+func HeldBy(instance, finalizer string) string {
+	return fmt.Sprintf("%s, which waits for another operator to remove its finalizer %s", instance, finalizer)
+}
+
 // firstOf joins the first few parts of a message, and says how many more there are.
 func firstOf(parts []string, separator string) string {
 	const few = 3

@@ -47,7 +47,6 @@ const (
 	EndpointForeign       = "EndpointForeign"
 	EndpointRefused       = "EndpointRefused"
 	NotObserved           = "NotObserved"
-	InPhase               = "InPhase"
 	NotInPhase            = "NotInPhase"
 )
 
@@ -115,6 +114,16 @@ func (n PublishedName) Verdict() Verdict {
 		}
 	}
 	return True(EndpointPropagated, n.Name+": "+n.Propagated.Message)
+}
+
+// PublishedLater is about a name whose API server has no address yet.
+func PublishedLater(name string) Verdict {
+	return Unknown(WaitingForEndpoint, name+" is published once controlPlaneEndpoint.host is known")
+}
+
+// EndpointOfOthers is about a name whose DNSEndpoint is somebody else's.
+func EndpointOfOthers(endpoint string) Verdict {
+	return False(EndpointForeign, fmt.Sprintf("DNSEndpoint %s exists already and is somebody else's: delete or rename it", endpoint))
 }
 
 func (n PublishedName) isWanted() bool { return n.Name != "" || n.Problem.Reason != "" }
@@ -232,7 +241,7 @@ func nextLook(life v1beta1.LifecycleStatus, conditions []metav1.Condition, name 
 // phaseVerdict is the condition of a phase: it holds for an object in it.
 func phaseVerdict(in bool, phase v1beta1.Phase, reason, message string) Verdict {
 	if in {
-		return True(cmp.Or(reason, InPhase), message)
+		return True(reason, message)
 	}
 	return False(NotInPhase, fmt.Sprintf("the phase is %s", phase))
 }

@@ -109,6 +109,23 @@ func unloadedVerdict(pods []PodFacts, ready Verdict) Verdict {
 	return ready
 }
 
+// NoCluster is about an instance whose cluster does not exist.
+func NoCluster(name, namespace string) Verdict {
+	return False(NotReady, fmt.Sprintf("no Bind9Cluster %s is in namespace %s", name, namespace))
+}
+
+// WaitingFor is about an instance or a cluster that needs the names of others that have yet to go.
+func WaitingFor(predecessors string) Verdict { return False(NotReady, "waiting for "+predecessors) }
+
+// KeysRefused is about an instance that a zone has found not to accept the TSIG keys. It quotes no zone of another namespace.
+func KeysRefused(zone *v1beta1.DNSZone, namespace string) Verdict {
+	message := "its servers do not accept the TSIG keys in its Secrets"
+	if zone.Namespace == namespace {
+		message = "zone " + zone.Spec.ZoneName + ": " + zone.Status.FailureMessage
+	}
+	return False(zone.Status.FailureReason, message)
+}
+
 // keepZoneTimes sets the time at which every zone came to the instance.
 func keepZoneTimes(next, prev []v1beta1.ZoneReference, now time.Time) {
 	type key struct{ namespace, name, zone string }

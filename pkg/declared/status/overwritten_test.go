@@ -47,8 +47,8 @@ func TestOverwrittenStatus(t *testing.T) {
 				ZoneRef: &v1beta1.ZoneReference{Name: "other"}}, RecordFacts{Zone: zone, Generation: 1, Owner: "www.example.com", Hash: "h", Accepted: holds, Programmed: holds}, now),
 		},
 		"record of no zone": {
-			Unselected(v1beta1.RecordStatus{}, 1, "none", now),
-			Unselected(v1beta1.RecordStatus{Conditions: claims(Programmed, Accepted, Progressing), ObservedGeneration: 9, PublishedName: "other", RecordHash: "x", Zone: "example.net"}, 1, "none", now),
+			Unselected(v1beta1.RecordStatus{}, 1, NoZoneSelects(&metav1.ObjectMeta{Namespace: "team"}), now),
+			Unselected(v1beta1.RecordStatus{Conditions: claims(Programmed, Accepted, Progressing), ObservedGeneration: 9, PublishedName: "other", RecordHash: "x", Zone: "example.net"}, 1, NoZoneSelects(&metav1.ObjectMeta{Namespace: "team"}), now),
 		},
 		"zone": {
 			Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Generation: 1, Problem: holds, Serial: 7}, now),

@@ -57,6 +57,37 @@ func (f PodFacts) verdict() Verdict {
 	return verdict(True, ReasonReady, "is ready")
 }
 
+// Loading is about a pod that serves some of the zones that it has to.
+func Loading(served, required int) Verdict {
+	return False(ReasonProgressing, fmt.Sprintf("serves %d of %d zones", served, required))
+}
+
+// LoadingBecause is about a pod that lacks zones, with what kept one of them away.
+func LoadingBecause(loading, cause Verdict) Verdict {
+	return False(cause.Reason, loading.Message+": "+cause.Message)
+}
+
+// NoPrimaryReady is the cause of a zone that can be transferred from nowhere.
+func NoPrimaryReady(zone string) Verdict {
+	return False(UpstreamUnreachable, "no primary of "+zone+" is ready")
+}
+
+// NotAdded is the cause of a zone that a sidecar refused to add, with its answer.
+func NotAdded(zone, reason, answer string) Verdict { return False(reason, zone+": "+answer) }
+
+// NotInNamed is the cause of a zone that nobody has added to a server.
+func NotInNamed(zone string) Verdict { return False(ZoneNotFound, "named does not have "+zone) }
+
+// MissingVolume says which object does not exist that a volume of a pod is made from.
+func MissingVolume(kind, name, volume string) string {
+	return fmt.Sprintf("%s %s, which its volume %s needs, does not exist", kind, name, volume)
+}
+
+// Failure is the problem of a pod as that of its instance.
+func (f PodFacts) Failure() Verdict {
+	return False(f.Problem.Reason, "Pod "+f.Name+" "+f.Problem.Message)
+}
+
 // cause is what keeps the pod from running, in the words of the scheduler or of the kubelet.
 func (f PodFacts) cause() string {
 	if f.verdict().Reason != PodsPending || f.Pod == nil || !f.Pod.DeletionTimestamp.IsZero() {

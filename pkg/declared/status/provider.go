@@ -113,6 +113,9 @@ func Provider(prev v1beta1.DNSProviderStatus, f ProviderFacts, now time.Time) v1
 	return next
 }
 
+// StoreFailed is about what keeps the zones of a provider, with the reason of its error.
+func StoreFailed(reason string, err error) Verdict { return False(reason, "etcd: "+err.Error()) }
+
 // capabilities are what the servers were found to do, and what follows from their type; nil if none serves a zone of the provider.
 func (f ProviderFacts) capabilities() *v1beta1.ProviderCapabilities {
 	var found *v1beta1.ProviderCapabilities

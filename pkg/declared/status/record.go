@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
 // Verdict is the status, reason and message of a condition.
@@ -93,6 +94,34 @@ func Record(prev v1beta1.RecordStatus, f RecordFacts, now time.Time) v1beta1.Rec
 	return next
 }
 
+// PartOf is about a declaration that is part of its zone; a note may say how.
+func PartOf(zone, note string) Verdict {
+	if note != "" {
+		note = "; " + note
+	}
+	return True(Accepted, "part of zone "+zone+note)
+}
+
+// AnsweredByAll is about an RRset that every primary was seen to have.
+func AnsweredByAll(zone string, key rrset.Key) Verdict {
+	return True(Programmed, fmt.Sprintf("every primary of zone %s answers with %s", zone, key))
+}
+
+// NoZoneSelects is about a record that no zone selects.
+func NoZoneSelects(record metav1.Object) Verdict {
+	return False(NotSelected, "no DNSZone of namespace "+record.GetNamespace()+" selects this record's labels"+ElsewhereRemark(record))
+}
+
+// AboutToBeTaken is about a record that a zone has let go of, and that another one takes.
+func AboutToBeTaken(zone string) Verdict {
+	return False(NotSelected, "DNSZone "+zone+" is about to take this record")
+}
+
+// MovesLater is about a record that another zone is to take, and that a server of its former zone may still serve.
+func MovesLater(to, until, server, from string, err error) string {
+	return fmt.Sprintf("is about to move to DNSZone %s, which waits until %s: %s of zone %s may still serve it under its former name: %v", to, until, server, from, err)
+}
+
 // Held is the status of a record that waits to move to another zone: what it has in DNS stays for now.
 func Held(prev v1beta1.RecordStatus, generation int64, message string, now time.Time) v1beta1.RecordStatus {
 	next := *prev.DeepCopy()
@@ -105,7 +134,7 @@ func Held(prev v1beta1.RecordStatus, generation int64, message string, now time.
 }
 
 // Unselected is the status of a record that no zone selects: nothing of it is in DNS.
-func Unselected(prev v1beta1.RecordStatus, generation int64, message string, now time.Time) v1beta1.RecordStatus {
+func Unselected(prev v1beta1.RecordStatus, generation int64, why Verdict, now time.Time) v1beta1.RecordStatus {
 	next := v1beta1.RecordStatus{
 		ObservedGeneration: generation,
 		LastUpdated:        prev.LastUpdated,
@@ -116,7 +145,7 @@ func Unselected(prev v1beta1.RecordStatus, generation int64, message string, now
 	meta.RemoveStatusCondition(&next.Conditions, Accepted)
 	meta.RemoveStatusCondition(&next.Conditions, Stalled)
 	dropClaims(&next.Conditions)
-	Set(&next.Conditions, Ready, False(NotSelected, message), generation, now)
+	Set(&next.Conditions, Ready, why, generation, now)
 	return next
 }
 

@@ -75,7 +75,7 @@ func TestRecordThatLostTellsOfNothingInDNS(t *testing.T) {
 }
 
 func TestUnselectedTellsOfNothingInDNS(t *testing.T) {
-	left := Unselected(Record(v1beta1.RecordStatus{}, programmed("a"), early), 3, "nobody selects it", late)
+	left := Unselected(Record(v1beta1.RecordStatus{}, programmed("a"), early), 3, NoZoneSelects(&metav1.ObjectMeta{Namespace: "team"}), late)
 	if left.Zone != "" || left.ZoneRef != nil || left.PublishedName != "" || left.RecordHash != "" {
 		t.Errorf("the status still places the record in a zone: %+v", left)
 	}

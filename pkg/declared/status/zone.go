@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,8 +54,8 @@ type ZoneFacts struct {
 	// Arrivals are since when the zone has been on its hosts. They are for a status without any: others are changed before the zone
 	// comes to a host or leaves one.
 	Arrivals *v1beta1.ZoneArrivals
-	// Contested says which RRsets somebody else overwrites again and again; empty if there is none.
-	Contested string
+	// Contested says, for each RRset that somebody else overwrites again and again, on which server and with what.
+	Contested []string
 	// Waiting is why the zone's name servers stay as they are; empty if they are as declared.
 	Waiting string
 	// Remark is further information, which becomes part of Ready's message.
@@ -101,7 +102,7 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 	Set(&next.Conditions, Progressing, v.Progressing, f.Generation, now)
 	Set(&next.Conditions, Degraded, v.Degraded, f.Generation, now)
 	if !f.isUnknown() {
-		setWhile(f.Contested != "", &next.Conditions, Contested, True(Overwritten, f.Contested), f.Generation, now)
+		setWhile(len(f.Contested) > 0, &next.Conditions, Contested, True(Overwritten, firstOf(f.Contested, "; ")), f.Generation, now)
 	}
 	setStalled(&next.Conditions, next.FailureReason != "", False(next.FailureReason, next.FailureMessage), f.Generation, now)
 	return next
@@ -225,6 +226,32 @@ func (v *ZoneVerdicts) markOverdue(why string) {
 	if !v.Degraded.Holds() || v.Degraded.Reason == ReconcileDegraded {
 		v.Degraded = True(ProgressDeadlineExceeded, why)
 	}
+}
+
+// HostState is how far a server has a zone, by the serial that it answered with or the error, with a message if it has not.
+func HostState(server string, serial uint32, err error) (v1beta1.ZoneInstanceStatus, string) {
+	switch {
+	case err != nil:
+		return v1beta1.ZoneFailed, server + ": " + err.Error()
+	case serial == 0:
+		return v1beta1.ZoneClaimed, server + " does not serve the zone yet"
+	}
+	return v1beta1.ZoneConfigured, ""
+}
+
+// AlsoSelected explains why a zone does not hold all that it selects: older zones have so many records, some of which are listed.
+func AlsoSelected(count int, some, olderZones []string) string {
+	if count > len(some) {
+		some = append(some, "…")
+	}
+	objects, older := "1 record is", "an older zone, which has it"
+	if count > 1 {
+		objects, older = fmt.Sprintf("%d records are", count), "older zones, which have them"
+	}
+	if len(olderZones) > 0 {
+		older += ": DNSZone " + strings.Join(olderZones[:min(len(olderZones), maxNamed)], ", ")
+	}
+	return fmt.Sprintf("%s also selected (%s) by %s", objects, strings.Join(some, ", "), older)
 }
 
 // AheadOfPrimaries says that a secondary has a later serial than its primaries, and what makes it transfer the zone again: serials

@@ -60,7 +60,7 @@ func TestZoneHeldPlan(t *testing.T) {
 
 // TestZoneContested: the condition is there while somebody overwrites RRsets, and stays while nothing is known.
 func TestZoneContested(t *testing.T) {
-	facts := ZoneFacts{Problem: True(ReconcileSucceeded, ""), Servers: 1, Current: 1, Contested: "www. A"}
+	facts := ZoneFacts{Problem: True(ReconcileSucceeded, ""), Servers: 1, Current: 1, Contested: []string{"www. A"}}
 	s := Zone(v1beta1.DNSZoneStatus{}, facts, early)
 	if c := meta.FindStatusCondition(s.Conditions, Contested); c == nil || c.Status != metav1.ConditionTrue || c.Reason != Overwritten || c.Message != "www. A" {
 		t.Errorf("%+v", c)
@@ -68,7 +68,7 @@ func TestZoneContested(t *testing.T) {
 	if s = Zone(s, ZoneFacts{Problem: False(PrimaryFailed, "gone")}, late); meta.FindStatusCondition(s.Conditions, Contested) == nil {
 		t.Error("it ends when a primary is away")
 	}
-	facts.Contested = ""
+	facts.Contested = nil
 	if s = Zone(s, facts, late); meta.FindStatusCondition(s.Conditions, Contested) != nil {
 		t.Error("it never ends")
 	}

@@ -113,7 +113,7 @@ func (r *reconciler) readInstances(ctx context.Context, c inventory.Cluster) (ow
 	for name, i := range owned {
 		if waits := v1beta1.FinalizersOfBindy(i); !declared[name] && len(waits) > 0 && !i.DeletionTimestamp.IsZero() {
 			facts.Leaving = append(slices.DeleteFunc(facts.Leaving, func(leaving string) bool { return leaving == name }),
-				fmt.Sprintf("%s, which waits for another operator to remove its finalizer %s", name, waits[0]))
+				status.HeldBy(name, waits[0]))
 		}
 	}
 	return owned, facts, err

@@ -157,7 +157,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case apply.IsNamespaceTerminating(err):
 		return ctrl.Result{}, nil
 	case apply.Predecessors(err) != "":
-		facts.Problem = status.False(status.NotReady, "waiting for "+apply.Predecessors(err))
+		facts.Problem = status.WaitingFor(apply.Predecessors(err))
 		requeue = movingInterval
 	case errors.Is(err, inventory.ErrNotEnrolled):
 		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true

@@ -20,11 +20,7 @@ func keyFailure(instance *v1beta1.Bind9Instance, zones []*v1beta1.DNSZone) statu
 			if i.Namespace != instance.Namespace || i.Name != instance.Name || i.Status != v1beta1.ZoneFailed {
 				continue
 			}
-			message := "its servers do not accept the TSIG keys in its Secrets"
-			if zone.Namespace == instance.Namespace {
-				message = "zone " + zone.Spec.ZoneName + ": " + zone.Status.FailureMessage
-			}
-			return status.False(zone.Status.FailureReason, message)
+			return status.KeysRefused(zone, instance.Namespace)
 		}
 	}
 	return status.Verdict{}

@@ -145,7 +145,7 @@ func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance)
 		result.pods[ordinal].Unloaded = pod.unloaded
 		result.requeue = inventory.Sooner(result.requeue, pod.requeue)
 		if pod.terminal && result.failure.Status == "" {
-			result.failure = status.False(pod.problem.Reason, "Pod "+result.pods[ordinal].Name+" "+pod.problem.Message)
+			result.failure = result.pods[ordinal].Failure()
 		}
 		errs = append(errs, pod.err)
 	}
@@ -155,7 +155,7 @@ func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance)
 	errs = append(errs, c.explainByUpstream(ctx, instance, zones.live, result.pods))
 	for ordinal, pod := range results {
 		if problem := &result.pods[ordinal].Problem; problem.Reason == status.ReasonProgressing && pod.cause.Status != "" {
-			*problem = status.False(pod.cause.Reason, problem.Message+": "+pod.cause.Message)
+			*problem = status.LoadingBecause(*problem, pod.cause)
 		}
 	}
 	return result, errors.Join(errs...)
@@ -276,12 +276,12 @@ func (c *podChecker) findCause(instance client.ObjectKey, pod *corev1.Pod, gate 
 		for _, i := range zone.Status.Bind9Instances {
 			answer, isPods := strings.CutPrefix(i.Message, pod.Name+": ")
 			if i.Namespace == instance.Namespace && i.Name == instance.Name && i.Status == v1beta1.ZoneFailed && i.Reason != "" && isPods {
-				return status.False(i.Reason, name+": "+answer)
+				return status.NotAdded(name, i.Reason, answer)
 			}
 		}
 		isListed := slices.ContainsFunc(list.Items, func(z bindcar.Zone) bool { return z.Name == name })
 		if !isListed && gate.isStuck(c.now()) {
-			return status.False(status.ZoneNotFound, "named does not have "+name)
+			return status.NotInNamed(name)
 		}
 		break
 	}

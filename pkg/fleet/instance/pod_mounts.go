@@ -46,7 +46,7 @@ func (c *podChecker) missingMount(ctx context.Context, pod *corev1.Pod) (string,
 		for _, source := range mountedObjects(volume) {
 			err := c.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: source.Name}, source)
 			if apierrors.IsNotFound(err) {
-				return fmt.Sprintf("%s %s, which its volume %s needs, does not exist", source.Kind, source.Name, volume.Name), nil
+				return status.MissingVolume(source.Kind, source.Name, volume.Name), nil
 			}
 			if err != nil {
 				return "", fmt.Errorf("reading %s %s of pod %s: %w", source.Kind, source.Name, pod.Name, err)

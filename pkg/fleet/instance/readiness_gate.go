@@ -1,7 +1,6 @@
 package instance
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -85,7 +84,7 @@ func (g *readinessGate) update(required, served int, now time.Time) (open bool, 
 	if served > g.most || g.since.IsZero() || emptied {
 		g.most, g.since = served, now
 	}
-	loading := status.False(status.ReasonProgressing, fmt.Sprintf("serves %d of %d zones", served, required))
+	loading := status.Loading(served, required)
 	switch {
 	case served >= required:
 		g.open = true

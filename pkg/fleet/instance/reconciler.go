@@ -93,7 +93,7 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 			APIVersion: cluster.Kind.GroupVersion().String(), Kind: cluster.Kind.Kind, Name: name, Namespace: cluster.GetNamespace(),
 		}
 	case name != "":
-		facts.Problem = status.False(status.NotReady, fmt.Sprintf("no Bind9Cluster %s is in namespace %s", name, instance.Namespace))
+		facts.Problem = status.NoCluster(name, instance.Namespace)
 		return facts, 0, r.pods.addKnown(ctx, instance, &facts)
 	default:
 		facts.Cluster, facts.ParentGeneration = nil, 0
@@ -111,7 +111,7 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
 		return facts, problemInterval, r.pods.addKnown(ctx, instance, &facts)
 	case apply.Predecessors(err) != "":
-		facts.Problem = status.False(status.NotReady, "waiting for "+apply.Predecessors(err))
+		facts.Problem = status.WaitingFor(apply.Predecessors(err))
 		requeue = inventory.Sooner(requeue, time.Second)
 	case errors.Is(err, named.ErrConfig), errors.Is(err, named.ErrKey), errors.Is(err, apply.ErrForeign), apierrors.IsInvalid(err):
 		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true

@@ -2,7 +2,6 @@ package instance
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
@@ -31,7 +30,7 @@ func (c *podChecker) explainByUpstream(ctx context.Context, instance *v1beta1.Bi
 	}
 	for i := range pods {
 		if problem := &pods[i].Problem; problem.Reason == status.ReasonProgressing {
-			*problem = status.False(status.UpstreamUnreachable, fmt.Sprintf("%s: no primary of %s is ready", problem.Message, source.DNSName(zone)))
+			*problem = status.LoadingBecause(*problem, status.NoPrimaryReady(source.DNSName(zone)))
 		}
 	}
 	return nil

@@ -51,9 +51,9 @@ func storeVerdict(err error) status.Verdict {
 	case err == nil:
 		return status.True(status.AllAuthenticated, "")
 	case errors.As(err, &failure):
-		return status.False(failure.Reason, "etcd: "+failure.Error())
+		return status.StoreFailed(failure.Reason, failure)
 	}
-	return status.False(status.Unreachable, "etcd: "+err.Error())
+	return status.StoreFailed(status.Unreachable, err)
 }
 
 // askReplica finds out whether a replica of CoreDNS answers. It has no keys.

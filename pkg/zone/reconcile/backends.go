@@ -86,7 +86,7 @@ func (p zonePass) usableBackend(ctx context.Context, at *v1beta1.DNSProvider) (h
 
 // backendProblem says why the zone could not be brought to a provider that is no DNS server, and whether only a person can help.
 func backendProblem(out backend.Outcome) (why, failure status.Verdict) {
-	why = problem(status.PrimaryFailed, "DNSProvider %s cannot be programmed: %v", out.Name, out.Err)
+	why = status.ProviderFailed(out.Name, out.Err)
 	var e *host.Error
 	if errors.As(out.Err, &e) && !e.Temporary {
 		failure = status.False(e.Reason, why.Message)

@@ -27,7 +27,7 @@ func (p zonePass) declare(ctx context.Context) (declared statuswriter.SyncComple
 	if all {
 		opts := source.Options{Servers: servers, Owns: p.zones.Members.OwnsEndpoints(p.key())}
 		if err := zone.Rebuild(p.zone, opts); err != nil {
-			declared.Problem = problem(status.ReconcileFailed, "%v", err)
+			declared.Problem = status.False(status.ReconcileFailed, err.Error())
 			declared.Failure = declared.Problem
 			return declared, nil
 		}
@@ -37,7 +37,7 @@ func (p zonePass) declare(ctx context.Context) (declared statuswriter.SyncComple
 	if all || len(changed) > 0 || p.lacksProvider() {
 		if err := p.checkNamespace(ctx); err != nil {
 			zone.Discard() // What was taken is taken again.
-			declared.Problem = problem(status.ReconcileFailed, "%v", err)
+			declared.Problem = status.False(status.ReconcileFailed, err.Error())
 			return declared, err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
@@ -71,7 +70,7 @@ func (p zonePass) addHeld(event statuswriter.SyncCompleted) statuswriter.SyncCom
 	}
 	const most = 3
 	var some []string
-	keys, verdict := 0, problem(status.ReasonHeld, "the guard of DNSZone %s holds this change back until its plan is confirmed", p.zone.Name)
+	keys, verdict := 0, status.HeldBack(p.zone.Name)
 	for key := range hold.Keys() {
 		event.Unprogrammed[key] = verdict
 		if keys++; keys <= most {
@@ -81,8 +80,7 @@ func (p zonePass) addHeld(event statuswriter.SyncCompleted) statuswriter.SyncCom
 	if keys > most {
 		some = append(some, fmt.Sprintf("and %d more", keys-most))
 	}
-	event.Guarded = status.False(status.ReasonHeld, fmt.Sprintf("RRsets that would be removed: %d, that would lose values: %d (%s); none of that is sent until somebody confirms this plan: %s",
-		len(hold.Removed), len(hold.Changed), strings.Join(some, ", "), status.ConfirmCommand(p.zone, hold.Plan)))
+	event.Guarded = status.GuardHolds(p.zone, hold.Plan, len(hold.Removed), len(hold.Changed), some)
 	if event.Failure.Reason == "" {
 		event.Failure = event.Guarded
 	}

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
@@ -18,10 +17,10 @@ import (
 func (p zonePass) hidden(ctx context.Context, primaries []primary) map[rrset.Key]status.Verdict {
 	hidden := map[rrset.Key]status.Verdict{}
 	// By a delegation, a DNAME or, with the zero type, a zone.
-	hide := func(by rrset.Key, why string) {
+	hide := func(by rrset.Key, server string) {
 		for key := range p.state.content.HiddenBy(by) {
 			if _, known := hidden[key]; !known {
-				hidden[key] = problem(status.Shadowed, "%s %s is not what resolvers get: %s", key.Name, rrset.TypeName(key.Type), why)
+				hidden[key] = status.HiddenBy(server, key, by)
 			}
 		}
 	}
@@ -32,14 +31,13 @@ func (p zonePass) hidden(ctx context.Context, primaries []primary) map[rrset.Key
 			}
 			// As a resolver asks, without a key: views may be chosen by it.
 			if p.dns.Serial(ctx, q.at.Peer(), unreachable.Zone{Key: p.key(), Name: name}, nil).Authoritative {
-				hide(rrset.Key{Name: name}, fmt.Sprintf("%s answers from zone %s, which it serves as well; declare the data there", q.at.Pod, name))
+				hide(rrset.Key{Name: name}, q.at.Pod)
 			}
 		}
 	}
 	for _, q := range primaries {
 		for _, cut := range q.known.ForeignCuts() {
-			hide(cut, fmt.Sprintf("%s holds %s data at %s that no object declares and that hides it; remove that or rename the record",
-				q.at.Pod, rrset.TypeName(cut.Type), cut.Name))
+			hide(cut, q.at.Pod)
 		}
 	}
 	return hidden

@@ -196,8 +196,7 @@ func (p zonePass) holdMoves(failed []primary, all int, isStuck func(rrset.Key) b
 	held = map[source.ObjectKey]string{}
 	for key, o := range p.state.content.Leaving() {
 		if moves(o) {
-			held[key] = fmt.Sprintf("is about to move to DNSZone %s, which waits until %s: %s of zone %s may still serve it under its former name: %v",
-				p.zones.Placement(o).Taken[0], until, last.at.Pod, p.zone.Spec.ZoneName, last.err)
+			held[key] = status.MovesLater(p.zones.Placement(o).Taken[0].String(), until, last.at.Pod, p.zone.Spec.ZoneName, last.err)
 		}
 	}
 	return released, held
@@ -219,8 +218,7 @@ func (s *zoneState) noteFailing(failed []primary, now time.Time) {
 // person can help.
 func (p zonePass) primaryProblem(failed []primary, all int) (why, failure status.Verdict) {
 	worst := failed[max(0, slices.IndexFunc(failed, func(q primary) bool { return isTerminal(q.err) }))]
-	why = problem(status.PrimaryFailed, "%d of %d primaries cannot be programmed; %s: %v%s",
-		len(failed), all, worst.at.Pod, worst.err, worst.host.Remedy(worst.err))
+	why = status.PrimariesFailed(len(failed), all, worst.at.Pod, worst.err, worst.host.Remedy(worst.err))
 	return why, failureOf(worst.err, p.now().Sub(p.state.failingSince[worst.at.ID]), why.Message)
 }
 
@@ -249,7 +247,7 @@ func (p zonePass) unprogrammedOn(q primary, contests []content.Contest) map[rrse
 		}
 	}
 	for _, c := range q.lacking.Conflicts {
-		verdicts[c.Want.Key] = conflicting(q, c)
+		verdicts[c.Want.Key] = status.InTheWayOf(q.at.Pod, c.Want.Key, c.Foreign)
 	}
 	return verdicts
 }

@@ -3,10 +3,8 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/miekg/dns"
@@ -109,7 +107,7 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 		hosts = p.reconcileHosts(ctx)
 		event = p.conclude(event, hosts)
 		if d := event.Desired; d.NameServers.Waiting != "" && event.Unprogrammed != nil {
-			event.Unprogrammed[rrset.Key{Name: d.Name, Type: dns.TypeNS}] = problem(status.AddressPending, "%s", d.NameServers.Waiting)
+			event.Unprogrammed[rrset.Key{Name: d.Name, Type: dns.TypeNS}] = status.False(status.AddressPending, d.NameServers.Waiting)
 		}
 		if event.Problem.Holds() {
 			err = errors.Join(err, p.dropConfirmation(ctx, isStuckIn(event)))
@@ -177,17 +175,17 @@ func (r reconciled) isUnreached() bool {
 func (p zonePass) obstacle(primaries []primary) status.Verdict {
 	switch {
 	case !p.hasHosts():
-		return problem(status.NoPrimaryInstances, "no instance serves this zone: %s", withoutInstances(p.zone))
+		return status.NoHosts(p.zone)
 	case p.state.content.Desired().NameServers.Waiting != "" && p.zone.Status.Serial == nil: // It never was on a server.
-		return problem(status.AddressPending, "%s", p.state.content.Desired().NameServers.Waiting)
+		return status.False(status.AddressPending, p.state.content.Desired().NameServers.Waiting)
 	case len(primaries) == 0 && len(p.backendProviders()) > 0 && len(p.instances) == 0:
 		// It lives with providers that are no DNS servers.
 	case len(primaries) == 0:
 		return p.withoutPrimary()
 	case !slices.ContainsFunc(primaries, func(q primary) bool { return q.at.Addr.IsValid() }):
-		return problem(status.PrimaryFailed, "no primary can be asked yet: %v", primaries[0].err)
+		return status.NoPrimaryYet(primaries[0].err)
 	case p.signing.Obstacle(countSigners(primaries)) != "":
-		return problem(status.ReconcileFailed, "%s", p.signing.Obstacle(countSigners(primaries)))
+		return status.False(status.ReconcileFailed, p.signing.Obstacle(countSigners(primaries)))
 	}
 	return status.True(status.ReconcileSucceeded, "")
 }
@@ -198,17 +196,10 @@ func (p zonePass) withoutPrimary() status.Verdict {
 	for n, i := range p.instances {
 		names = append(names, i.Namespace+"/"+i.Name)
 		if i.Spec.Role.Normalize() == v1beta1.RolePrimary && named.Replicas(i) == 0 {
-			return problem(status.NoPrimaryInstances, "primary %s has no pods: its spec.replicas is 0", names[n])
+			return status.PrimaryWithoutPods(names[n])
 		}
 	}
-	if len(names) == 0 {
-		return problem(status.NoPrimaryInstances, "the zone's providers are secondaries only: set clusterRef or bind9InstancesFrom, for a primary that they transfer it from")
-	}
-	return problem(status.NoPrimaryInstances, "none of the zone's instances is a primary: %s", strings.Join(names, ", "))
-}
-
-func problem(reason, format string, args ...any) status.Verdict {
-	return status.False(reason, fmt.Sprintf(format, args...))
+	return status.NoPrimary(names)
 }
 
 // key names the zone's object.

@@ -2,7 +2,6 @@ package statuswriter
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -120,31 +119,28 @@ func declarationVerdicts(e SyncCompleted, d source.Declaration) (accepted, progr
 		v := status.False(d.Reason, d.Message)
 		return v, v
 	}
-	accepted = status.True(status.Accepted, "part of zone "+e.Zone.Spec.ZoneName)
-	if d.Note != "" {
-		accepted.Message += "; " + d.Note
-	}
+	accepted = status.PartOf(e.Zone.Spec.ZoneName, d.Note)
 	switch v, not := e.unprogrammedVerdict(d); {
 	case not && v.Reason == status.Unsupported: // The other hosts of the zone have it.
 		return v, v
 	case not:
 		return accepted, v
 	}
-	return accepted, status.True(status.Programmed, fmt.Sprintf("every primary of zone %s answers with %s", e.Zone.Spec.ZoneName, d.Key))
+	return accepted, status.AnsweredByAll(e.Zone.Spec.ZoneName, d.Key)
 }
 
 // releaseRecord removes our marks from a record whose data is in no zone: a deleted one may go now, the status of any other
 // says that no zone has it. The status is last: for as long as it names the zone the record is released again. A record
 // that the zone has taken up again in the meantime stays as it is.
 func (w *Writer) releaseRecord(ctx context.Context, record v1beta1.Record, n statusTask) error {
-	message := "no DNSZone of namespace " + record.GetNamespace() + " selects this record's labels" + status.ElsewhereRemark(record)
+	why := status.NoZoneSelects(record)
 	if w.Place != nil && record.GetDeletionTimestamp().IsZero() {
 		at := w.Place(record)
 		if at.isClaimed(n.zone) {
 			return nil
 		}
 		if len(at.Taken) > 0 {
-			message = "DNSZone " + at.Taken[0].String() + " is about to take this record"
+			why = status.AboutToBeTaken(at.Taken[0].String())
 		}
 	}
 	free, err := apply.Metadata(ctx, w.Client, record, noMarks())
@@ -152,7 +148,7 @@ func (w *Writer) releaseRecord(ctx context.Context, record v1beta1.Record, n sta
 		return err
 	}
 	record = free.(v1beta1.Record)
-	next := status.Unselected(*record.GetRecordStatus(), record.GetGeneration(), message, w.Now())
+	next := status.Unselected(*record.GetRecordStatus(), record.GetGeneration(), why, w.Now())
 	if equality.Semantic.DeepEqual(next, *record.GetRecordStatus()) {
 		return nil
 	}

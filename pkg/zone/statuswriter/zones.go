@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -97,12 +96,7 @@ func zoneFacts(e SyncCompleted) status.ZoneFacts {
 		Generation: e.Zone.Generation, Serial: e.Serial, Problem: e.Problem, Failure: e.Failure, Servers: len(e.Servers),
 		Paused: e.Paused, Pending: e.Pending, Foreign: e.Foreign, Remark: remarkOn(e), Arrivals: e.Arrivals, DNSSEC: e.DNSSEC, DNSSECKnown: e.DNSSECKnown,
 		HeldPlan: e.HeldPlan, Guarded: e.Guarded,
-	}
-	if n := len(e.Contested); n > 0 {
-		f.Contested = strings.Join(e.Contested[:min(n, 3)], "; ")
-		if n > 3 {
-			f.Contested += fmt.Sprintf("; and %d more", n-3)
-		}
+		Contested: e.Contested,
 	}
 	for _, s := range e.Servers {
 		if s.Current {
@@ -168,17 +162,7 @@ func alsoSelectedRemark(e SyncCompleted) string {
 	for _, key := range e.AlsoSelected[:min(n, 3)] {
 		some = append(some, key.String())
 	}
-	if n > len(some) {
-		some = append(some, "…")
-	}
-	objects, older := "1 record is", "an older zone, which has it"
-	if n > 1 {
-		objects, older = fmt.Sprintf("%d records are", n), "older zones, which have them"
-	}
-	if len(e.OlderZones) > 0 {
-		older += ": DNSZone " + strings.Join(e.OlderZones[:min(len(e.OlderZones), 3)], ", ")
-	}
-	return fmt.Sprintf("%s also selected (%s) by %s", objects, strings.Join(some, ", "), older)
+	return status.AlsoSelected(n, some, e.OlderZones)
 }
 
 // sidecarReason is empty for an error that is not a sidecar's.
@@ -188,17 +172,6 @@ func sidecarReason(err error) string {
 		return failure.Reason
 	}
 	return ""
-}
-
-// hostState is the state of an instance or a provider as far as one of its servers decides it.
-func (s *ServerOutcome) hostState() (status v1beta1.ZoneInstanceStatus, message string) {
-	switch {
-	case s.Err != nil:
-		return v1beta1.ZoneFailed, s.Pod + ": " + s.Err.Error()
-	case s.Serial == 0:
-		return v1beta1.ZoneClaimed, s.Pod + " does not serve the zone yet"
-	}
-	return v1beta1.ZoneConfigured, ""
 }
 
 func isWorse(a, b v1beta1.ZoneInstanceStatus) bool {
@@ -222,8 +195,8 @@ func summarizeInstances(servers []ServerOutcome) []v1beta1.ZoneInstance {
 			}
 			byName[k] = i
 		}
-		if status, message := s.hostState(); isWorse(status, i.Status) {
-			i.Status, i.Reason, i.Message = status, sidecarReason(s.Err), message
+		if state, message := status.HostState(s.Pod, s.Serial, s.Err); isWorse(state, i.Status) {
+			i.Status, i.Reason, i.Message = state, sidecarReason(s.Err), message
 		}
 	}
 	all := make([]v1beta1.ZoneInstance, 0, len(byName))
@@ -256,8 +229,8 @@ func summarizeProviders(servers []ServerOutcome, backends []BackendOutcome) []v1
 			n = len(all)
 			all = append(all, v1beta1.ZoneProvider{Name: s.Provider, Status: v1beta1.ZoneConfigured})
 		}
-		if status, message := s.hostState(); isWorse(status, all[n].Status) {
-			all[n].Status, all[n].Message = status, message
+		if state, message := status.HostState(s.Pod, s.Serial, s.Err); isWorse(state, all[n].Status) {
+			all[n].Status, all[n].Message = state, message
 		}
 	}
 	slices.SortFunc(all, func(a, b v1beta1.ZoneProvider) int { return cmp.Compare(a.Name, b.Name) })

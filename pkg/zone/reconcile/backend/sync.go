@@ -134,15 +134,13 @@ func (r *run) apply(ctx context.Context) (again bool, err error) {
 func (r *run) conclude(out *Outcome, paused bool) {
 	out.Unprogrammed = map[rrset.Key]status.Verdict{}
 	for key, reason := range r.reasons {
-		out.Unprogrammed[key] = status.False(status.Unsupported, fmt.Sprintf("DNSProvider %s: %s", r.backend.Name, reason))
+		out.Unprogrammed[key] = status.CannotHold("DNSProvider "+r.backend.Name, reason)
 	}
 	for key := range r.lacking.Keys() {
 		out.Unprogrammed[key] = r.lacks(key, paused)
 	}
 	for _, c := range r.lacking.Conflicts {
-		out.Unprogrammed[c.Want.Key] = status.False(status.Conflict, fmt.Sprintf(
-			"DNSProvider %s holds %s data at %s that no object declares and that cannot stand beside %s; remove it or rename the record",
-			r.backend.Name, dns.Type(c.Foreign[0].Type), c.Want.Name, dns.Type(c.Want.Type)))
+		out.Unprogrammed[c.Want.Key] = status.InTheWayOf("DNSProvider "+r.backend.Name, c.Want.Key, c.Foreign)
 	}
 	if paused {
 		out.Pending = r.lacking.Len()
@@ -156,13 +154,14 @@ func (r *run) conclude(out *Outcome, paused bool) {
 }
 
 func (r *run) lacks(key rrset.Key, paused bool) status.Verdict {
+	server := "DNSProvider " + r.backend.Name
 	if paused {
-		return status.False(status.Paused, fmt.Sprintf("DNSProvider %s does not hold %s as declared, and the zone is paused: it is only watched", r.backend.Name, key))
+		return status.OnlyWatched(server, key)
 	}
 	if err := r.refused[key]; err != nil {
-		return status.False(status.ReconcileFailed, fmt.Sprintf("DNSProvider %s: %v", r.backend.Name, err))
+		return status.RefusedBy(server, err)
 	}
-	return status.False(status.ReconcileFailed, fmt.Sprintf("DNSProvider %s does not hold %s as declared: somebody else changes it after each update", r.backend.Name, key))
+	return status.ChangedByOthers(server, key)
 }
 
 // Clear deletes what is ours of a zone from a backend.

@@ -26,7 +26,7 @@ func TestStalled(t *testing.T) {
 		reason     string
 	}{
 		"a record in conflict":            {refused.Conditions, Conflict},
-		"it is not selected any more":     {Unselected(refused, 2, "no zone selects it", now).Conditions, ""},
+		"it is not selected any more":     {Unselected(refused, 2, NoZoneSelects(&metav1.ObjectMeta{Namespace: "team"}), now).Conditions, ""},
 		"it waits to move":                {Held(refused, 2, "it waits", now).Conditions, ""},
 		"it is accepted":                  {Record(refused, RecordFacts{Zone: zone, Accepted: True(Accepted, ""), Programmed: True(Programmed, "")}, now).Conditions, ""},
 		"a record that is not programmed": {record(True(Accepted, "")), ""},

@@ -1,4 +1,4 @@
-package reconcile
+package status
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 )
 
 // Who has no instance learns which side has not consented, as far as that is his to know.
-func TestWithoutInstances(t *testing.T) {
+func TestNoHosts(t *testing.T) {
 	selects := []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}
 	for name, c := range map[string]struct {
 		spec   v1beta1.DNSZoneSpec
@@ -27,7 +27,7 @@ func TestWithoutInstances(t *testing.T) {
 		if c.listed != "" {
 			zone.Annotations = map[string]string{v1beta1.AllowInstanceNamespacesAnnotation: c.listed}
 		}
-		if got := withoutInstances(zone); !strings.Contains(got, c.says) {
+		if got := NoHosts(zone).Message; !strings.Contains(got, c.says) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
