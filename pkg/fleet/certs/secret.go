@@ -18,7 +18,7 @@ const (
 	ControllerClientSecret = "lockstep-controller-client"
 	APIServerClientSecret  = "lockstep-apiserver-client" //nolint:gosec // a name, no secret
 	MetricsClientSecret    = "lockstep-metrics-client"
-	VantageSecret          = "lockstep-vantage-tls" //nolint:gosec // a name, no secret
+	VantageSecret          = "lockstep-vantage-tls"
 )
 
 // Keys of the Secret's data, all PEM.

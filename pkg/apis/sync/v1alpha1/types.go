@@ -324,7 +324,7 @@ const (
 	StateRefused ServerState = "Refused"
 	// StateUnreachable means no answer.
 	StateUnreachable ServerState = "Unreachable"
-	// StateUnknown, of a path, means that it was not asked: there is no answer yet, or the address may not be asked; or that it answers
+	// StateUnknown means, of a path, that it was not asked: there is no answer yet, or the address may not be asked; or that it answers
 	// with a newer serial, and the servers were not asked since.
 	StateUnknown ServerState = "Unknown"
 )
