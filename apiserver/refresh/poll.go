@@ -37,12 +37,13 @@ func (t *tracker) pollServers(interval time.Duration) time.Duration {
 				p.last = last.At
 			}
 			switch {
-			case len(w.outOfSync) > 0 || !live[peer] && now.Sub(p.last) >= restFor(now.Sub(w.changedAt), interval):
-				t.askServer(w, i)
-				asked++
-			case live[peer]:
+			case len(w.outOfSync) == 0 && live[peer]:
 				notifying[peer] = append(notifying[peer], p)
+				continue
+			case len(w.outOfSync) > 0 || now.Sub(p.last) >= restFor(now.Sub(w.changedAt), interval):
+				t.askServer(w, i)
 			}
+			asked++ // One that rests is counted, too: the others are not asked more often for it.
 		}
 	}
 	for peer, places := range notifying {

@@ -17,8 +17,10 @@ const (
 	PodCIDR   = "10.244.0.0/24" // of the node's pods
 	Services  = "10.96.0.0/16"  // ClusterIPs
 	APIServer = "10.96.0.1"     // the Service kubernetes in namespace default
-	DNSDomain = "cluster.local" // of the Services' certificates; nothing resolves it
-	Server    = "https://" + Address + ":6443"
+	// LoadBalancers are addresses that a Service's status may have: pods send what is for them to the node, where kube-proxy takes it.
+	LoadBalancers = "198.51.100.0/24"
+	DNSDomain     = "cluster.local" // of the Services' certificates; nothing resolves it
+	Server        = "https://" + Address + ":6443"
 )
 
 // Network returns what the host's bridge has to provide.

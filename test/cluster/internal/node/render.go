@@ -20,7 +20,7 @@ var templates = template.Must(template.ParseFS(files, "files/*.tmpl"))
 
 // templateValues are what the configuration files are made of.
 type templateValues struct {
-	Name, Address, PodCIDR, Services, DNSDomain string
+	Name, Address, PodCIDR, Services, LoadBalancers, DNSDomain string
 	State, Run, Socket                          string
 	Bridge, PluginDir, PauseImage               string
 }
@@ -29,7 +29,7 @@ type templateValues struct {
 // it should be is left alone.
 func (l Layout) WriteConfig(pauseImage string) error {
 	v := templateValues{
-		Name: Name, Address: Address, PodCIDR: PodCIDR, Services: Services, DNSDomain: DNSDomain,
+		Name: Name, Address: Address, PodCIDR: PodCIDR, Services: Services, LoadBalancers: LoadBalancers, DNSDomain: DNSDomain,
 		State: l.State, Run: l.Run, Socket: l.Socket(),
 		Bridge: host.Bridge, PluginDir: host.PluginDir, PauseImage: pauseImage,
 	}
