@@ -102,7 +102,8 @@ func (f *clusterAPIFixture) withoutEndpoint() {
 	f.apply("apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: CAPTCluster\n" + owner)
 	f.apply("apiVersion: controlplane.cluster.x-k8s.io/v1beta1\nkind: CAPTControlPlane\n" + owner + "spec: {version: '1.31'}\n")
 	for _, object := range []string{"captcluster/nowhere", "captcontrolplane/nowhere"} {
-		f.waitMissed(object, "neither spec.controlPlaneEndpoint nor the Cluster's has a host yet")
+		f.waitSummary(object, "Ready", "False", "WaitingForEndpoint", "neither spec.controlPlaneEndpoint nor the Cluster's has a host yet")
+		f.waitShown(object, "{.status['phase','ready','failureReason']}", "Creating false")
 	}
 }
 

@@ -24,7 +24,7 @@ func TestGuard(t *testing.T) {
 	f := newFixture(t, "guard.example", 2, 1)
 	zone := &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}
 	change(f, zone, func(z *v1beta1.DNSZone) {
-		z.Spec.Guard = &v1beta1.ZoneGuard{Removed: &v1beta1.GuardLimit{Count: new(int32(2))}, NeverEmpty: []string{"www"}}
+		z.Spec.Guard = &v1beta1.ZoneGuard{Removed: &v1beta1.GuardLimit{Count: new(int32(0))}, NeverEmpty: []string{"www"}}
 	})
 	var records []v1beta1.Record
 	for i := range 4 {
