@@ -79,16 +79,6 @@ class Lies:
         if not lied:
             raise AssertionError("the server was not asked then")
 
-    @lie("falsePath")
-    def way_of_clients(self):
-        looks = [e for e in self.of("status", verb="get") if e["items"][0].get("paths")]
-        entry = self.pick(looks)
-        address, protocol, *_ = entry["items"][0]["paths"][0]
-        for e in self.of("path", address=address, protocol=protocol):
-            if entry["begin"] - 10 <= e["begin"] <= entry["end"] + 10:
-                e["answered"] = False
-        entry["items"][0]["paths"][0][2] = "InSync"
-
     @lie("sentence")
     def number_in_a_stored_message(self):
         item = self.pick(i for e in self.of("stored") for i in e["items"] if "servers hold serial" in i["conditions"].get("Ready", [""] * 4)[3])
@@ -240,7 +230,7 @@ class Lies:
         transfer, _ = self.transfer_at_rest(foreign=False)
         transfer["rrsets"][judge.World(self.entries).zones[transfer["zone"]]["foreign"][0]] = '60 "foreign"'
 
-    @lie("lost")
+    @lie("lost", "sentence")
     def two_serials_at_rest(self):
         transfer, _ = self.transfer_at_rest(foreign=False)
         transfer["serial"] += self.rng.choice([1, -1, 1 << 30])
@@ -250,7 +240,7 @@ class Lies:
         looks = [s for s in self.of("stored") if rest["begin"] <= s["begin"] and s["end"] <= rest["end"]]
         change(self.pick([i for i in looks[-1]["items"] if "Programmed" in i["conditions"]]))
 
-    @lie("stored")
+    @lie("stored", "sentence")
     def stored_not_programmed(self):
         self.stored_at_rest(lambda item: item["conditions"].update(Programmed=["False", "ReconcileFailed", item["generation"], "so"]))
 
