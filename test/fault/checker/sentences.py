@@ -107,9 +107,10 @@ class Sentences:
     def answers(self, at, zone, key):
         return self.part(at, zone) or (at.values is not None and key not in at.values and f"it declares {sorted(at.values)}" or None)
 
-    @staticmethod
-    def part(at, zone):
-        return None if zone.rstrip(".") == at.zone else f"it is in zone {at.zone}"
+    def part(self, at, zone):
+        """A zone is called by its name in DNS, or by that of its object."""
+        known = at.zone and (at.zone, self.world.zones[at.zone]["object"])
+        return None if known and zone.rstrip(".") in known else f"it is in zone {at.zone}"
 
     def ttl(self, at, served, own, kind, name):
         if at.values is not None and int(own) not in {v[0] for v in at.values.values()}:
