@@ -72,7 +72,7 @@ PLAIN   := prepare verify lint
 # As plain, of make test-all.
 LONG_PLAIN := fuzz
 TESTS   := unit unit-release cluster-test coredns page chart-render isolated serial
-LONG    := zone-files random migrations demos demo-sources guides ui monitoring chart-kinds chart-release gitops release faults
+LONG    := zone-files outside random migrations demos demo-sources guides ui monitoring chart-kinds chart-release gitops release faults
 
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed

@@ -69,7 +69,7 @@ var stages = []stage{
 
 	{name: "cluster-test", lane: laneGate, module: "test/cluster", packages: []string{".", "./internal/..."}, flags: []string{"-count=1"}},
 	{name: "coredns", lane: laneGate, module: "test/coredns", packages: []string{"./..."}, flags: []string{"-count=1"}},
-	{name: "outside", lane: laneGate, packages: []string{"./test/vantage"}, flags: []string{"-count=1"}},
+	{name: "outside", lane: laneAll, packages: []string{"./test/vantage"}, flags: []string{"-count=1"}},
 	{name: "page", lane: laneGate, packages: []string{"./test/ui"}, only: []string{"TestPage"}, flags: []string{"-count=1"}},
 	{name: "chart-render", lane: laneGate, module: "charts", packages: []string{"."}},
 	{name: "isolated", lane: laneGate, cluster: isolated, flags: []string{twoCores}, without: slices.Concat(random, demos, migrations),
