@@ -21,8 +21,8 @@ var templates = template.Must(template.ParseFS(files, "files/*.tmpl"))
 // templateValues are what the configuration files are made of.
 type templateValues struct {
 	Name, Address, PodCIDR, Services, LoadBalancers, DNSDomain string
-	State, Run, Socket                          string
-	Bridge, PluginDir, PauseImage               string
+	State, Run, Socket                                         string
+	Bridge, PluginDir, PauseImage                              string
 }
 
 // WriteConfig writes the components' configuration. A file that is already as
