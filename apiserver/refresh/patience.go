@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// answerCredit is how much longer a server is waited for with each answer that it gives: less than that takes a server that is
-	// asked about many zones, and more than one gains that answers slowly on purpose.
-	answerCredit = 5 * time.Millisecond
+	// answersForDeadline is how many answers of a server extend a wait for it by one more deadline: a server that is asked about many
+	// zones gives them faster, and one that answers slowly on purpose gains little.
+	answersForDeadline = 400
 	// maxPatience is how long a server is waited for at most, unless the deadline is later. Requests end after a minute.
 	maxPatience = 30 * time.Second
 )
@@ -58,7 +58,7 @@ func (p *patience) await(ctx context.Context, server observe.Peer) (_ context.Co
 	timer = time.AfterFunc(p.deadline, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		credit := time.Duration(s.answers-before) * answerCredit
+		credit := time.Duration(s.answers-before) * p.deadline / answersForDeadline
 		if left := min(p.deadline+credit, max(p.deadline, maxPatience)) - time.Since(began); left > 0 && ctx.Err() == nil {
 			timer.Reset(left)
 			return

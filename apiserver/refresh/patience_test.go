@@ -17,6 +17,8 @@ import (
 
 // TestPatience: a silent server is waited for until the deadline, one that answers for longer, and none for ever.
 func TestPatience(t *testing.T) {
+	const deadline = 2 * time.Second
+	const credit = deadline / answersForDeadline
 	server := observe.Peer{Addr: netip.MustParseAddrPort("192.0.2.1:53"), Namespace: "dns"}
 	other := observe.Peer{Addr: server.Addr, Namespace: "other", Provider: "same"}
 	for name, test := range map[string]struct {
@@ -24,15 +26,15 @@ func TestPatience(t *testing.T) {
 		every     time.Duration
 		want      time.Duration
 	}{
-		"a silent server":               {want: 2 * time.Second},
-		"one that answers others":       {answering: other, every: time.Millisecond, want: 2 * time.Second},
-		"one that answers once a while": {answering: server, every: 1900 * time.Millisecond, want: 2*time.Second + answerCredit},
-		"one with half of the credit":   {answering: server, every: 2 * answerCredit, want: 4 * time.Second},
+		"a silent server":               {want: deadline},
+		"one that answers others":       {answering: other, every: time.Millisecond, want: deadline},
+		"one that answers once a while": {answering: server, every: 1900 * time.Millisecond, want: deadline + credit},
+		"one with half of the credit":   {answering: server, every: 2 * credit, want: 2 * deadline},
 		"a busy one":                    {answering: server, every: time.Millisecond, want: maxPatience},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newPatience(2 * time.Second)
+				p := newPatience(deadline)
 				began := time.Now()
 				ctx, end := p.await(t.Context(), server)
 				for test.every > 0 && ctx.Err() == nil {
@@ -43,7 +45,7 @@ func TestPatience(t *testing.T) {
 					}
 				}
 				<-ctx.Done()
-				if took := time.Since(began); (took-test.want).Abs() > 2*answerCredit || !isTooSlow(ctx) {
+				if took := time.Since(began); (took-test.want).Abs() > 2*credit || !isTooSlow(ctx) {
 					t.Errorf("waited for %s, want %s: %v", took, test.want, context.Cause(ctx))
 				}
 				if end(); len(p.servers) > 0 {
