@@ -173,7 +173,7 @@ func HeldBack(zone string) Verdict {
 }
 
 // GuardHolds is about a zone whose guard holds a plan back: how many RRsets would be removed, how many would lose values, and some of them.
-func GuardHolds(zone *v1beta1.DNSZone, plan string, removed, changed int, some []string) Verdict {
+func GuardHolds(zone *v1beta1.DNSZone, plan string, removed, changed int, rrsets []string) Verdict {
 	return False(ReasonHeld, fmt.Sprintf("RRsets that would be removed: %d, that would lose values: %d (%s); none of that is sent until somebody confirms this plan: %s",
-		removed, changed, strings.Join(some, ", "), ConfirmCommand(zone, plan)))
+		removed, changed, firstOf(rrsets, ", "), ConfirmCommand(zone, plan)))
 }

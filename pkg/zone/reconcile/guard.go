@@ -68,19 +68,13 @@ func (p zonePass) addHeld(event statuswriter.SyncCompleted) statuswriter.SyncCom
 	if event.HeldPlan = hold.Plan; hold.Plan == "" {
 		return event
 	}
-	const most = 3
-	var some []string
-	keys, verdict := 0, status.HeldBack(p.zone.Name)
+	var held []string
+	verdict := status.HeldBack(p.zone.Name)
 	for key := range hold.Keys() {
 		event.Unprogrammed[key] = verdict
-		if keys++; keys <= most {
-			some = append(some, key.String())
-		}
+		held = append(held, key.String())
 	}
-	if keys > most {
-		some = append(some, fmt.Sprintf("and %d more", keys-most))
-	}
-	event.Guarded = status.GuardHolds(p.zone, hold.Plan, len(hold.Removed), len(hold.Changed), some)
+	event.Guarded = status.GuardHolds(p.zone, hold.Plan, len(hold.Removed), len(hold.Changed), held)
 	if event.Failure.Reason == "" {
 		event.Failure = event.Guarded
 	}
