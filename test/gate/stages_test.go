@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -22,6 +25,35 @@ func TestEveryTestHasAStage(t *testing.T) {
 		}
 		if len(found) != 1 {
 			t.Errorf("%s of %s is in the stages %q; it belongs to one, by a line of test/gate/stages.go", f.name, f.folder, found)
+		}
+	}
+}
+
+// Each stage is one that the Makefile runs in its lane: make test those of the gate, make test-all the others, too.
+func TestMakefileRunsEveryStage(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := map[string][]string{}
+	for line := range strings.Lines(string(makefile)) {
+		if name, value, found := strings.Cut(line, ":="); found {
+			runs[strings.TrimSpace(name)] = strings.Fields(value)
+		}
+	}
+	var gate, all []string
+	for i := range stages {
+		if stages[i].lane == laneAll {
+			all = append(all, stages[i].name)
+		} else {
+			gate = append(gate, stages[i].name)
+		}
+	}
+	for variable, want := range map[string][]string{"TESTS": gate, "LONG": all} {
+		got := runs[variable]
+		slices.Sort(got)
+		if slices.Sort(want); !slices.Equal(got, want) {
+			t.Errorf("the Makefile's %s are %q, the stages are %q", variable, got, want)
 		}
 	}
 }
