@@ -287,8 +287,7 @@ type NameServer struct {
 
 // DNSZoneStatus is what the controller observed about a zone.
 type DNSZoneStatus struct {
-	// Conditions of the zone. Ready: every instance is configured with it; the reason is ReconcileSucceeded,
-	// PartialReconciliation, DuplicateZone, ReconcileDegraded, PrimaryFailed, AddressPending or Held. Progressing: a change is being applied.
+	// Conditions of the zone. Ready: every server serves it as declared; the reason says why not. Progressing: a change is being applied.
 	// Degraded: the zone is served, but not as declared.
 	//
 	// +optional

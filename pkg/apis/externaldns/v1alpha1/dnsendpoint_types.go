@@ -55,7 +55,8 @@ type Endpoint struct {
 	// +listType=atomic
 	Targets []string `json:"targets,omitempty"`
 
-	// RecordType is the DNS type: A, AAAA, CNAME, NS, PTR, TXT, MX, SRV, CAA or NAPTR.
+	// RecordType is the DNS type in upper case, such as A or HTTPS, or TYPE65280 for one without a name. SOA, and types that a signing
+	// server maintains, are not published.
 	//
 	// +optional
 	RecordType string `json:"recordType,omitempty"`
