@@ -3,6 +3,8 @@ package gitops
 import (
 	"context"
 	"fmt"
+	"net/http/httptest"
+	"net/http/httputil"
 	"testing"
 
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/cache"
@@ -13,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/test/kube"
@@ -29,7 +32,8 @@ type argo struct {
 
 func newArgo(t *testing.T) argo {
 	t.Helper()
-	config, namespace := kube.Config(t), kube.Namespace(t, "argo")
+	namespace := kube.Namespace(t, "argo")
+	config := throughProxy(t, kube.Config(t))
 	isOwn := func(o *unstructured.Unstructured) bool { return o.GetLabels()[appLabel] == namespace }
 	resources := cache.NewClusterCache(config, cache.SetNamespaces([]string{namespace}), cache.SetLogr(logr.Discard()),
 		cache.SetPopulateResourceInfoHandler(func(o *unstructured.Unstructured, _ bool) (any, bool) { return isOwn(o), isOwn(o) }))
@@ -40,6 +44,27 @@ func newArgo(t *testing.T) argo {
 	}
 	t.Cleanup(func() { stop() })
 	return argo{t, e, kube.Client(t), guideHealth(t), namespace}
+}
+
+// throughProxy returns a configuration without credentials for what another may do. The engine calls kubectl with a file of its own,
+// which would lose for whom the test's user acts.
+func throughProxy(t *testing.T, config *rest.Config) *rest.Config {
+	t.Helper()
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(server) },
+		Transport:     transport,
+		FlushInterval: -1, // Watches are passed on at once.
+	})
+	t.Cleanup(proxy.Close)
+	return &rest.Config{Host: proxy.URL}
 }
 
 // trySync applies objects and prunes what belongs to the application beside them.
