@@ -40,7 +40,7 @@ ON_CLUSTER = KUBECONFIG=$(DEV_KUBECONFIG) PATH="$(CLUSTER_BIN):$$PATH"
 
 .PHONY: setup setup-test setup-ui setup-bench
 setup: ## Install the Debian packages of everything that any target calls
-	@test/setup/install demo cluster test bench release bare ui
+	@test/setup/install demo cluster test bench release bare ui acme
 
 setup-test:
 	@test/setup/install test
@@ -72,7 +72,7 @@ PLAIN   := prepare verify lint
 # As plain, of make test-all.
 LONG_PLAIN := fuzz
 TESTS   := unit unit-release cluster-test coredns page chart-render isolated serial
-LONG    := zone-files outside random migrations demos demo-sources guides ui monitoring chart-kinds chart-release gitops release faults
+LONG    := zone-files outside random migrations demos demo-sources guides ui monitoring chart-kinds chart-release gitops acme release faults
 
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
@@ -99,8 +99,8 @@ gate-stages:
 	@$(MAKE) --no-print-directory stage-test-serial
 
 .PHONY: test-all
-test-all: test krew external-dns-image ## The gate, and everything that takes longer: 10,000 zone files, random changes, 1,000 faults, demos, guides, page, monitoring, chart, GitOps, release, fuzzing
-	@test/setup/install release
+test-all: test krew external-dns-image ## The gate, and everything that takes longer: 10,000 zone files, random changes, 1,000 faults, demos, guides, page, monitoring, chart, GitOps, ACME, release, fuzzing
+	@test/setup/install release acme
 	@$(ON_CLUSTER) $(GATE) build $(LONG)
 	@status=0; for stage in $(LONG); do $(ON_CLUSTER) $(GATE) run $$stage || status=1; done; \
 	for stage in $(LONG_PLAIN); do $(MAKE) --no-print-directory stage-$$stage || status=1; done; \
@@ -126,7 +126,7 @@ $(STAGES:%=stage-%): stage-%:
 
 .PHONY: prepare
 prepare: setup-test cluster-ready build external-dns cluster-api ## Build and fetch everything that the tests of the gate call; after it they need no network
-	for module in . release charts test/cluster test/coredns test/gitops; do go -C $$module mod download; done
+	for module in . release charts test/cluster test/coredns test/gitops test/acme; do go -C $$module mod download; done
 	go tool -modfile=tools.mod gotestsum --version
 	go build -o $(OUTPUT)/bin/ ./test/gate
 	go -C test/coredns build $(LINK) -o $(abspath $(OUTPUT))/coredns/ .
@@ -183,6 +183,12 @@ test-chart: prepare test-chart-render ## The Helm chart: rendered, and installed
 test-gitops: prepare ## Apply, change and prune folders on a real cluster with the engines of Argo CD and of Flux, and run the health checks of the guide
 	$(GATE) build gitops
 	$(ON_CLUSTER) $(GATE) run $(SELECT) gitops
+
+.PHONY: test-acme
+test-acme: prepare ## Get certificates from pebble with lego, cert-manager's solver and certbot, on loopback and on a real cluster
+	@test/setup/install acme
+	$(GATE) build acme
+	$(ON_CLUSTER) $(GATE) run $(SELECT) acme
 
 test-monitoring: prepare ## Follow Lockstep on a real cluster with a real Prometheus: targets, rules, dashboard, an alert that fires and ends
 	$(GATE) build monitoring
@@ -286,6 +292,7 @@ verify-tidy: ## go.mod and go.sum hold what the code imports, no more
 	cd test/clusterapi && go mod tidy -diff
 	cd charts && go mod tidy -diff
 	cd test/gitops && go mod tidy -diff
+	cd test/acme && go mod tidy -diff
 
 .PHONY: verify-format
 verify-format: ## gofmt has nothing to say

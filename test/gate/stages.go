@@ -90,6 +90,7 @@ var stages = []stage{
 	{name: "chart-kinds", lane: laneAll, cluster: isolated, module: "charts", packages: []string{"./release"}},
 	{name: "chart-release", lane: laneAll, cluster: serial, module: "charts", packages: []string{"./release"}},
 	{name: "gitops", lane: laneAll, cluster: isolated, module: "test/gitops", packages: []string{"."}},
+	{name: "acme", lane: laneAll, cluster: isolated, module: "test/acme", packages: []string{"."}},
 	{name: "release", lane: laneAll, module: "release", packages: []string{"."}, only: []string{"TestRelease"}, flags: []string{"-count=1", "-timeout=60m", "-twice"}},
 }
 

@@ -66,7 +66,7 @@ func (s *Server) config() string {
 options {
   directory %q; pid-file none; session-keyfile none; lock-file none; server-id %q;
   listen-on port %d { %s; }; listen-on-v6 { none; };
-  recursion no; dnssec-validation no; empty-zones-enable no; minimal-responses yes; allow-new-zones yes;
+  recursion %s; dnssec-validation no; empty-zones-enable no; minimal-responses yes; allow-new-zones yes;
   notify-delay 0; notify-rate 1000; startup-notify-rate 1000; serial-query-rate 1000;
   transfers-in 200; transfers-per-ns 200; transfers-out 200; tcp-clients 1000;
   masterfile-format text; max-ixfr-ratio 100%%; zone-statistics full; min-refresh-time 5; min-retry-time 1;
@@ -74,11 +74,19 @@ options {
   %s
   %s
 };
-`, s.path("named.log"), s.Dir, s.token, s.Addr.Port(), s.Addr.Addr(), s.mayTransfer(), s.Transfer.Name, s.notify(), s.options.Extra)
+`, s.path("named.log"), s.Dir, s.token, s.Addr.Port(), s.Addr.Addr(), s.recursion(), s.mayTransfer(), s.Transfer.Name, s.notify(), s.options.Extra)
+	b.WriteString(s.options.Resolver)
 	for _, z := range s.options.Zones {
 		b.WriteString(s.zone(z))
 	}
 	return b.String()
+}
+
+func (s *Server) recursion() string {
+	if s.options.Resolver == "" {
+		return "no"
+	}
+	return "yes"
 }
 
 func (s *Server) mayTransfer() string {

@@ -52,6 +52,8 @@ type Options struct {
 	Closed bool
 	// Extra is put into named.conf's options as it is.
 	Extra string
+	// Resolver makes the server a resolver: these clauses, at the top level of named.conf, say where zones are looked up.
+	Resolver string
 	// NoWait returns before the zones are loaded.
 	NoWait bool
 }
