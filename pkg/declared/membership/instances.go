@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
 
@@ -71,11 +70,12 @@ func ContentOptions(instances []*v1beta1.Bind9Instance, providers []*v1beta1.DNS
 	return source.Options{Servers: NameServers(instances), MaxRecords: maxRecords(instances, providers)}
 }
 
-// maxRecords is the lowest limit of the servers of a zone. The settings of a cluster-scoped cluster are not named.
+// maxRecords is the lowest limit of the servers of a zone. An instance that is new, or a provider that does not exist, takes nothing away from
+// the others.
 func maxRecords(instances []*v1beta1.Bind9Instance, providers []*v1beta1.DNSProvider) (lowest source.RecordLimit) {
 	add := func(most int32, kind string, of metav1.Object, fields string) {
-		l := source.RecordLimit{Max: cmp.Or(int(most), v1beta1.DefaultMaxRecordsPerType), Of: source.ObjectKey{Kind: kind, Namespace: of.GetNamespace(), Name: of.GetName()}, Fields: fields}
-		if lowest.Max == 0 || l.Max < lowest.Max {
+		l := source.RecordLimit{Max: int(most), Of: source.ObjectKey{Kind: kind, Namespace: of.GetNamespace(), Name: of.GetName()}, Fields: fields}
+		if l.Max > 0 && (lowest.Max == 0 || l.Max < lowest.Max) {
 			lowest = l
 		}
 	}
@@ -87,7 +87,9 @@ func maxRecords(instances []*v1beta1.Bind9Instance, providers []*v1beta1.DNSProv
 		add(i.Status.MaxRecordsPerType, "Bind9Instance", i, fields)
 	}
 	for _, p := range providers {
-		add(ptr.Deref(p.Spec.MaxRecordsPerType, 0), "DNSProvider", p, "spec.maxRecordsPerType there, if its servers take more")
+		if p.UID != "" {
+			add(ptr.Deref(p.Spec.MaxRecordsPerType, v1beta1.DefaultMaxRecordsPerType), "DNSProvider", p, "spec.maxRecordsPerType there, if its servers take more")
+		}
 	}
 	return lowest
 }

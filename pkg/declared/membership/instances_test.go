@@ -159,7 +159,7 @@ func TestRecordLimit(t *testing.T) {
 		}
 	}
 	provider := func(most *int32) []*v1beta1.DNSProvider {
-		return []*v1beta1.DNSProvider{{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "office"}, Spec: v1beta1.DNSProviderSpec{MaxRecordsPerType: most}}}
+		return []*v1beta1.DNSProvider{{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "office", UID: "p"}, Spec: v1beta1.DNSProviderSpec{MaxRecordsPerType: most}}}
 	}
 	const would = "www. A would have 4000 values, and "
 	for name, test := range map[string]struct {
@@ -168,12 +168,14 @@ func TestRecordLimit(t *testing.T) {
 		max       int
 		says      string
 	}{
-		"no servers":        {nil, nil, 0, would + "the zone's servers take at most 100 of one name and type; those who run them can raise maxRecordsPerType"},
-		"of before":         {[]*v1beta1.Bind9Instance{instance("dns", "a", "", 0)}, nil, 100, would + "Bind9Instance dns/a takes at most 100 of one name and type; raise spec.config.maxRecordsPerType there"},
-		"the lowest":        {[]*v1beta1.Bind9Instance{instance("dns", "a", "c", 300), instance("dns", "b", "c", 200)}, nil, 200, would + "Bind9Instance dns/b takes at most 200 of one name and type; raise spec.global.maxRecordsPerType of its cluster c, or spec.config.maxRecordsPerType there"},
-		"a provider":        {[]*v1beta1.Bind9Instance{instance("dns", "a", "", 300)}, provider(nil), 100, would + "DNSProvider dns/office takes at most 100 of one name and type; raise spec.maxRecordsPerType there, if its servers take more"},
-		"a raised provider": {[]*v1beta1.Bind9Instance{instance("dns", "a", "", 300)}, provider(new(int32(4000))), 300, would + "Bind9Instance dns/a takes"},
-		"of others":         {[]*v1beta1.Bind9Instance{instance("lockstep-system", "secret", "platform", 200)}, nil, 200, would + "the zone's servers take at most 200 of one name and type; those who run them can raise maxRecordsPerType"},
+		"no servers":         {nil, nil, 0, would + "the zone's servers take at most 100 of one name and type; those who run them can raise maxRecordsPerType"},
+		"all new":            {[]*v1beta1.Bind9Instance{instance("dns", "a", "", 0)}, nil, 0, would + "the zone's servers take at most 100"},
+		"one new":            {[]*v1beta1.Bind9Instance{instance("dns", "a", "", 0), instance("dns", "b", "", 300)}, nil, 300, would + "Bind9Instance dns/b takes at most 300 of one name and type; raise spec.config.maxRecordsPerType there"},
+		"a missing provider": {[]*v1beta1.Bind9Instance{instance("dns", "a", "", 300)}, []*v1beta1.DNSProvider{{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "x"}}}, 300, would + "Bind9Instance dns/a takes"},
+		"the lowest":         {[]*v1beta1.Bind9Instance{instance("dns", "a", "c", 300), instance("dns", "b", "c", 200)}, nil, 200, would + "Bind9Instance dns/b takes at most 200 of one name and type; raise spec.global.maxRecordsPerType of its cluster c, or spec.config.maxRecordsPerType there"},
+		"a provider":         {[]*v1beta1.Bind9Instance{instance("dns", "a", "", 300)}, provider(nil), 100, would + "DNSProvider dns/office takes at most 100 of one name and type; raise spec.maxRecordsPerType there, if its servers take more"},
+		"a raised provider":  {[]*v1beta1.Bind9Instance{instance("dns", "a", "", 300)}, provider(new(int32(4000))), 300, would + "Bind9Instance dns/a takes"},
+		"of others":          {[]*v1beta1.Bind9Instance{instance("lockstep-system", "secret", "platform", 200)}, nil, 200, would + "the zone's servers take at most 200 of one name and type; those who run them can raise maxRecordsPerType"},
 	} {
 		l := ContentOptions(test.instances, test.providers).MaxRecords
 		says := l.Excess(rrset.Key{Name: "www.", Type: dns.TypeA}, 4000, 0, "dns")

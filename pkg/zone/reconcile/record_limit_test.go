@@ -27,6 +27,7 @@ func TestTooManyValuesWaitForServersThatTakeThem(t *testing.T) {
 		r.zones.Set(a)
 		return a
 	}
+	r.scope.instances[0].Status.MaxRecordsPerType = 100
 	first, second := add("first", 1, 0, 80), add("second", 1, 80, 70)
 	r.zones.Set(r.a("ftp", 1, "192.0.2.7"))
 	verdict := func(p passResult, a *v1beta1.ARecord) source.Declaration {
