@@ -118,7 +118,7 @@ var Table = []Section{
 			"nothing"},
 		{NotSelected, "records Ready=False; SyncStatus Accepted=False Programmed=False Propagated=False",
 			"no DNSZone of the namespace selects the record",
-			"no DNSZone of namespace team selects this record's labels",
+			"no DNSZone of namespace team selects this record's labels; a zone of another namespace takes DNSEndpoints, not records: put the data into a DNSEndpoint whose annotation bindy.firestoned.io/allow-zone-namespaces lists that namespace, and list this one in annotation bindy.firestoned.io/allow-endpoint-namespaces of the zone",
 			"compare its labels with `spec.recordsFrom` of the zone. Zones of other namespaces take [DNSEndpoints](dnsendpoint.md#which-zone) only, where both sides allow it"},
 		{NoMatchingZone, "DNSEndpoint Ready=False Accepted=False Programmed=False",
 			"no zone takes this name of the DNSEndpoint",
