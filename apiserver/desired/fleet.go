@@ -98,7 +98,7 @@ func (x *Index) serversOfZone(zone *v1beta1.DNSZone, generation uint64) zoneServ
 	out.Servers = serving.AddProviders(x.serversOf(instances), providers)
 	out.keys.addInstances(instances)
 	out.keys.addProviders(providers)
-	out.named = membership.NameServers(instances)
+	out.opts = membership.ContentOptions(instances, providers)
 	out.refusal = all.RefusalOf(zone, x.members)
 	out.below = x.zonesBelow(zone, all, instances, providers)
 	out.parent = x.parentOf(zone, all)

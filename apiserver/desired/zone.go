@@ -42,7 +42,7 @@ type zoneServers struct {
 	Servers    []observe.Server
 	generation uint64 // Index.generation
 	keys       hostKeys
-	named      []source.Server
+	opts       source.Options
 	refusal    membership.Refusal
 	// parent is the zone above that is served, if there is one.
 	parent *ZoneKey
@@ -100,7 +100,7 @@ type zoneState struct {
 	builder *source.Builder
 	// builtFrom and builtWith are what builder was made from; err is why there is none.
 	builtFrom *v1beta1.DNSZone
-	builtWith []source.Server
+	builtWith source.Options
 	err       error
 	book      *syncstatus.DesiredCache
 }
@@ -175,10 +175,11 @@ func (x *Index) renewZone(s *zoneState) *Zone {
 	} else {
 		z.zoneServers = x.serversOfZone(zone, generation)
 	}
-	rebuild := s.builtFrom == nil || s.builtFrom.UID != zone.UID || s.builtFrom.Generation != zone.Generation || !slices.EqualFunc(s.builtWith, z.named, source.Server.Equal)
+	rebuild := s.builtFrom == nil || s.builtFrom.UID != zone.UID || s.builtFrom.Generation != zone.Generation || !s.builtWith.SameServers(z.opts)
 	if rebuild {
-		s.builtFrom, s.builtWith, s.book = zone, z.named, syncstatus.NewDesiredCache()
-		s.builder, s.err = source.NewBuilder(zone, source.Options{Servers: z.named, Owns: x.members.OwnsEndpoints(s.key)})
+		s.builtFrom, s.builtWith, s.book = zone, z.opts, syncstatus.NewDesiredCache()
+		s.builtWith.Owns = x.members.OwnsEndpoints(s.key)
+		s.builder, s.err = source.NewBuilder(zone, s.builtWith)
 	}
 	changed := x.takeDirty(s, rebuild)
 	if last != nil && !rebuild && len(changed) == 0 && last.object == zone && last.refusal == z.refusal {

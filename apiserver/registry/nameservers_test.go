@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"os"
 	"slices"
@@ -50,6 +51,34 @@ func TestNameServersFollowServices(t *testing.T) {
 			break
 		}
 	}
+}
+
+// How many records of one name a zone can have follows from what its instances take.
+func TestRecordLimitFollowsInstances(t *testing.T) {
+	w := newWorld(t)
+	w.Lagging(bind.Zone{Name: "example.test."})
+	z := fakekube.Zone("example.test", "primary", "secondary")
+	record := w.Record(z, "www", "192.0.2.1")
+	for i := range 100 {
+		record.Spec.IPv4Addresses = append(record.Spec.IPv4Addresses, fmt.Sprintf("198.51.100.%d", i))
+	}
+	w.Apply(z)
+	w.Apply(record)
+	accepted := func(status metav1.ConditionStatus, reason string) func() bool {
+		return func() bool {
+			c := meta.FindStatusCondition(w.get("arecord.www").Status.Conditions, syncv1.ConditionAccepted)
+			return c.Status == status && c.Reason == reason
+		}
+	}
+	w.Eventually("it has too many values", accepted(metav1.ConditionFalse, "Unsupported"))
+	for name, role := range map[string]v1beta1.ServerRole{"primary": v1beta1.RolePrimary, "secondary": v1beta1.RoleSecondary} {
+		w.Apply(&v1beta1.Bind9Instance{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
+			Spec:       v1beta1.Bind9InstanceSpec{ClusterRef: "c", Role: role, Replicas: new(int32(1))},
+			Status:     v1beta1.Bind9InstanceStatus{MaxRecordsPerType: 101},
+		})
+	}
+	w.Eventually("all servers take them", accepted(metav1.ConditionTrue, "Accepted"))
 }
 
 // Who requests a zone by name learns what clients get at each address that is known: also at one that is published and belongs to nobody here. A

@@ -40,7 +40,7 @@ func (j *Evaluation) shortName() string { return strings.TrimSuffix(j.ZoneName()
 func UnselectedStatus(r v1beta1.Record, now time.Time) *sync.SyncStatus {
 	out := newSyncStatus(r, v1beta1.KindOf(r).Kind)
 	v := statusFacts{
-		accepted:   status.False(status.NotSelected, "no DNSZone in this namespace selects the record: compare its labels with spec.recordsFrom of the zone"+status.ElsewhereRemark(r)),
+		accepted:   status.False(status.NotSelected, "no DNSZone in this namespace selects the record: compare its labels with spec.recordsFrom of the zone"+status.ElsewhereRemark),
 		generation: r.GetGeneration(), at: now, stored: conditionsOf(r),
 	}
 	if r.GetDeletionTimestamp() != nil {

@@ -80,14 +80,19 @@ func reviewEndpoint(path *field.Path, endpoint *v1alpha1.Endpoint, namespace str
 	return nil, ""
 }
 
-// warnUnsupported warns of an endpoint that a provider of its zone cannot hold, whatever else there is. A provider is of the zone's
+// warnUnsupported warns of an endpoint that servers of its zone cannot hold, whatever else there is. A provider is of the zone's
 // namespace: elsewhere nobody is to know of it.
 func (r endpointReviewer) warnUnsupported(ctx context.Context, path *field.Path, endpoint *v1alpha1.Endpoint, zone *v1beta1.DNSZone, namespace string) string {
-	if zone == nil || len(zone.Spec.ProviderRefs) == 0 || zone.Namespace != namespace {
+	key, rdata, err := source.EndpointData(endpoint)
+	if zone == nil || err != nil {
 		return ""
 	}
-	key, rdata, err := source.EndpointData(endpoint)
-	if err != nil {
+	if len(rdata) > v1beta1.DefaultMaxRecordsPerType {
+		if excess := recordLimit(ctx, r.objects, zone).Excess(key, len(rdata), 0, namespace); excess != "" {
+			return path.String() + ": " + excess
+		}
+	}
+	if len(zone.Spec.ProviderRefs) == 0 || zone.Namespace != namespace {
 		return ""
 	}
 	set := rrset.New(key, uint32(max(endpoint.RecordTTL, 0)), rdata...) //nolint:gosec // validated

@@ -167,16 +167,13 @@ func TestReview(t *testing.T) {
 // What a DNSEndpoint has at names of no zone is the matter of other programs: it is stored, whatever it is, with a warning that says why it
 // could not be published here.
 func TestReviewLeavesOtherNamesAlone(t *testing.T) {
-	addresses := make([]string, 101)
-	for n := range addresses {
-		addresses[n] = fmt.Sprintf("192.0.2.%d", n)
-	}
+	addresses := addressList(4001)
 	for text, warned := range map[string]string{
 		`{dnsName: a.b, recordType: A, targets: []}`: "there is no target",
 		`{dnsName: a.b, recordType: CNAME, targets: [a.test, b.test], providerSpecific: [{name: alias, value: "true"}]}`: "a CNAME has one target",
 		`{dnsName: a.b, recordType: A, targets: [lb.cloud.test], providerSpecific: [{name: aws/alias, value: "true"}]}`:  "targets[0]",
 		`{dnsName: bücher.test, recordType: A, targets: [192.0.2.1]}`:                                                    "xn--bcher-kva.test",
-		`{dnsName: a.b, recordType: A, targets: [` + strings.Join(addresses, ", ") + `]}`:                                "100",
+		`{dnsName: a.b, recordType: A, targets: [` + addresses + `]}`:                                                    "4000",
 	} {
 		answer := NewHandler(example(t)).Handle(quick(t), request(t, endpoint(text), ""))
 		if !answer.Allowed {
@@ -185,6 +182,56 @@ func TestReviewLeavesOtherNamesAlone(t *testing.T) {
 		if len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "no DNSZone takes") || !strings.Contains(answer.Warnings[0], warned) {
 			t.Errorf("%.80s: warnings %q", text, answer.Warnings)
 		}
+	}
+}
+
+// addressList is so many IPv4 addresses.
+func addressList(n int) string {
+	addresses := make([]string, n)
+	for i := range addresses {
+		addresses[i] = fmt.Sprintf("10.0.%d.%d", i/256, i%256)
+	}
+	return strings.Join(addresses, ", ")
+}
+
+// More values than servers take are stored, with a warning that says who takes how many: the number may be raised in the same commit.
+func TestReviewWarnsOfTooManyValues(t *testing.T) {
+	a := func(name string, n int) string {
+		return record("ARecord", "many", "{name: "+name+", ipv4Addresses: ["+addressList(n)+"]}")
+	}
+	targets := func(n int) string {
+		return endpoint("{dnsName: many.example.com, recordType: A, targets: [" + addressList(n) + "]}")
+	}
+	const takes, raise = "Bind9Instance dns/c-primary-0 takes at most ", "raise spec.global.maxRecordsPerType of its cluster c"
+	for name, tc := range map[string]struct {
+		object string
+		most   int32
+		want   []string
+	}{
+		"as many":             {a("many", 100), 0, nil},
+		"one more":            {a("many", 101), 0, []string{"many.example.com. A would have 101 values", takes + "100", raise, "as soon as that has changed, and not before"}},
+		"beside another one":  {a("www", 100), 0, []string{"www.example.com. A would have 101 values, 1 of them by older declarations", takes + "100"}},
+		"with a higher limit": {a("www", 100), 101, nil},
+		"and one more":        {a("www", 101), 101, []string{"would have 102 values", takes + "101"}},
+		"endpoint":            {targets(101), 0, []string{"spec.endpoints[0]: many.example.com. A would have 101 values", takes + "100"}},
+		"endpoint, raised":    {targets(101), 101, nil},
+	} {
+		objects := example(t)
+		objects.servers.Instances[0].Status.MaxRecordsPerType = max(100, tc.most)
+		answer := NewHandler(objects).Handle(quick(t), request(t, tc.object, ""))
+		if message := strings.Join(answer.Warnings, "\n"); !answer.Allowed || (len(tc.want) > 0) != (message != "") {
+			t.Errorf("%s: %v, %q", name, answer.Result, message)
+		} else {
+			for _, word := range tc.want {
+				if !strings.Contains(message, word) {
+					t.Errorf("%s: the warning lacks %q: %s", name, word, message)
+				}
+			}
+		}
+	}
+	answer := NewHandler(example(t)).Handle(quick(t), request(t, a("many", 4001), ""))
+	if answer.Allowed || !strings.Contains(answer.Result.Message, "at most 4000") {
+		t.Errorf("what no answer can hold: %+v", answer.Result)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
@@ -54,7 +56,7 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 	if err != nil {
 		return Result{}, err
 	}
-	result := r.conflictsWith(zone, neighbors, record, old)
+	result := r.conflictsWith(ctx, zone, neighbors, record, old)
 	result.Warnings = slices.Concat(result.Warnings, r.warnHidden(ctx, zone, neighbors, record), r.warnUnsupported(ctx, zone, neighbors, record))
 	result.Traps = append(recordTraps(record, rdata), relative...)
 	return result, nil
@@ -138,32 +140,45 @@ func reviewUnselected(record v1beta1.Record, warn bool) Result {
 	result := Result{Traps: recordTraps(record, rdata)}
 	if warn {
 		result.Warnings = []string{fmt.Sprintf(
-			"no DNSZone in namespace %s selects this %s: it is stored, and published once a zone's recordsFrom matches its labels",
-			record.GetNamespace(), v1beta1.KindOf(record).Kind)}
+			"no DNSZone in namespace %s selects this %s: it is stored, and published once a zone's recordsFrom matches its labels%s",
+			record.GetNamespace(), v1beta1.KindOf(record).Kind, status.ElsewhereRemark)}
 	}
 	return result
 }
 
 // conflictsWith finds what the record and its neighbors cannot all be at once. The zone is built as it would be and, if not everything has
 // a place there, as it is, by the very function that the controller uses.
-func (r recordReviewer) conflictsWith(zone *v1beta1.DNSZone, neighbors []source.Object, record, old v1beta1.Record) Result {
-	after, err := source.Build(zone, append(slices.Clone(neighbors), record), source.Options{})
+func (r recordReviewer) conflictsWith(ctx context.Context, zone *v1beta1.DNSZone, neighbors []source.Object, record, old v1beta1.Record) Result {
+	with := append(slices.Clone(neighbors), record)
+	after, err := source.Build(zone, with, source.Options{})
 	if err != nil || allAccepted(after) {
 		return Result{} // An error is the zone's own fault, which its own review reports.
+	}
+	opts := r.options(ctx, zone) // No server takes fewer records than without any.
+	if after, err = source.Build(zone, with, opts); err != nil || allAccepted(after) {
+		return Result{}
 	}
 	present := slices.Clone(neighbors)
 	if old != nil {
 		present = append(present, old)
 	}
-	before, err := source.Build(zone, present, source.Options{})
+	before, err := source.Build(zone, present, opts)
 	if err != nil {
 		return Result{}
 	}
 	result := r.newConflicts(before, after, record)
 	if !r.complete && len(result.Problems) == 0 && len(result.Warnings) == 0 {
-		result.Warnings = warnOlder(zone, after, neighbors, record)
+		result.Warnings = warnOlder(zone, after, opts, neighbors, record)
 	}
 	return result
+}
+
+// options has how many records of one name and type a zone's servers take, which manifests do not say.
+func (r recordReviewer) options(ctx context.Context, zone *v1beta1.DNSZone) source.Options {
+	if r.complete {
+		return source.Options{MaxRecords: source.RecordLimit{Max: math.MaxInt}}
+	}
+	return source.Options{MaxRecords: recordLimit(ctx, r.objects, zone)}
 }
 
 // allAccepted reports whether everything that is declared has its place in a zone.
@@ -185,7 +200,11 @@ func (r recordReviewer) newConflicts(before, after *source.Zone, record v1beta1.
 		switch {
 		case d.Accepted:
 		case id.ObjectKey == source.KeyOf(record) && d.Waits && !r.complete:
-			result.Warnings = append(result.Warnings, "spec.name: "+d.Message+": this "+id.Kind+" is published as soon as that is gone, and not before")
+			until := "is gone"
+			if d.Reason == status.Unsupported {
+				until = "has changed"
+			}
+			result.Warnings = append(result.Warnings, "spec.name: "+d.Message+": this "+id.Kind+" is published as soon as that "+until+", and not before")
 		case id.ObjectKey == source.KeyOf(record):
 			result.Problems = append(result.Problems, problemsOfError("spec.name", errors.New(d.Message))...)
 		case was.Accepted:
@@ -196,7 +215,7 @@ func (r recordReviewer) newConflicts(before, after *source.Zone, record v1beta1.
 }
 
 // warnOlder warns of a record that has a place in a zone only until an older object that waits for the same name gets it.
-func warnOlder(zone *v1beta1.DNSZone, after *source.Zone, neighbors []source.Object, record v1beta1.Record) []string {
+func warnOlder(zone *v1beta1.DNSZone, after *source.Zone, opts source.Options, neighbors []source.Object, record v1beta1.Record) []string {
 	waiting := []source.Object{record}
 	for _, o := range neighbors {
 		for _, d := range after.Of(source.KeyOf(o)) {
@@ -206,7 +225,7 @@ func warnOlder(zone *v1beta1.DNSZone, after *source.Zone, neighbors []source.Obj
 			}
 		}
 	}
-	later, err := source.Build(zone, waiting, source.Options{})
+	later, err := source.Build(zone, waiting, opts)
 	if err != nil {
 		return nil
 	}

@@ -206,6 +206,15 @@ func (r recordReviewer) warnUnsupported(ctx context.Context, zone *v1beta1.DNSZo
 	return unsupportedIn(ctx, r.objects, zone, content, keys...)
 }
 
+// recordLimit is how many records of one name and type a zone's servers take.
+func recordLimit(ctx context.Context, objects Objects, zone *v1beta1.DNSZone) source.RecordLimit {
+	all, err := objects.fleet(ctx)
+	if err != nil {
+		return source.RecordLimit{}
+	}
+	return membership.ContentOptions(all.InstancesOf(zone), all.ProvidersOf(zone)).MaxRecords
+}
+
 // unsupportedIn says which RRsets the providers of a zone cannot hold, if its content is as given.
 func unsupportedIn(ctx context.Context, objects Objects, zone *v1beta1.DNSZone, content plan.Content, keys ...rrset.Key) (warnings []string) {
 	all, err := objects.fleet(ctx)

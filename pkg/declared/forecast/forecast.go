@@ -251,9 +251,9 @@ func (w *world) contentOf(key membership.ZoneKey) (content *source.Zone, problem
 			objects = append(objects, m.Object)
 		}
 	}
-	content, err := source.Build(zone, objects, source.Options{
-		Servers: membership.NameServers(w.fleet.InstancesOf(zone)), Owns: w.members.OwnsEndpoints(key),
-	})
+	opts := membership.ContentOptions(w.fleet.InstancesOf(zone), w.fleet.ProvidersOf(zone))
+	opts.Owns = w.members.OwnsEndpoints(key)
+	content, err := source.Build(zone, objects, opts)
 	if err != nil {
 		return nil, invalid + err.Error()
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
@@ -62,6 +63,35 @@ func ServiceAddresses(instances []*v1beta1.Bind9Instance, role v1beta1.ServerRol
 		}
 	}
 	return addresses
+}
+
+// ContentOptions is what its servers decide about a zone's content. A provider that does not exist has nothing but its name.
+func ContentOptions(instances []*v1beta1.Bind9Instance, providers []*v1beta1.DNSProvider) source.Options {
+	return source.Options{Servers: NameServers(instances), MaxRecords: maxRecords(instances, providers)}
+}
+
+// maxRecords is the lowest limit of the servers of a zone. An instance that is new, or a provider that does not exist, takes nothing away from
+// the others.
+func maxRecords(instances []*v1beta1.Bind9Instance, providers []*v1beta1.DNSProvider) (lowest source.RecordLimit) {
+	add := func(most int32, kind string, of metav1.Object, fields string) {
+		l := source.RecordLimit{Max: int(most), Of: source.ObjectKey{Kind: kind, Namespace: of.GetNamespace(), Name: of.GetName()}, Fields: fields}
+		if l.Max > 0 && (lowest.Max == 0 || l.Max < lowest.Max) {
+			lowest = l
+		}
+	}
+	for _, i := range instances {
+		fields := "spec.config.maxRecordsPerType there"
+		if i.Spec.ClusterRef != "" {
+			fields = "spec.global.maxRecordsPerType of its cluster " + i.Spec.ClusterRef + ", or " + fields
+		}
+		add(i.Status.MaxRecordsPerType, "Bind9Instance", i, fields)
+	}
+	for _, p := range providers {
+		if p.UID != "" {
+			add(ptr.Deref(p.Spec.MaxRecordsPerType, v1beta1.DefaultMaxRecordsPerType), "DNSProvider", p, "spec.maxRecordsPerType there, if its servers take more")
+		}
+	}
+	return lowest
 }
 
 // NameServers returns where clients reach the zone of some instances: primaries first, in the order of serving.Servers. If some are open to

@@ -4,13 +4,16 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
 func instance(namespace, name, cluster string) *v1beta1.Bind9Instance {
@@ -143,6 +146,41 @@ func TestNameServers(t *testing.T) {
 	} {
 		if got := fmt.Sprint(NameServers(test.instances)); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// A zone has as many records of one name and type as the server takes that takes the fewest. Whoever may read that is told which it is.
+func TestRecordLimit(t *testing.T) {
+	instance := func(namespace, name, cluster string, most int32) *v1beta1.Bind9Instance {
+		return &v1beta1.Bind9Instance{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Spec:       v1beta1.Bind9InstanceSpec{ClusterRef: cluster}, Status: v1beta1.Bind9InstanceStatus{MaxRecordsPerType: most},
+		}
+	}
+	provider := func(most *int32) []*v1beta1.DNSProvider {
+		return []*v1beta1.DNSProvider{{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "office", UID: "p"}, Spec: v1beta1.DNSProviderSpec{MaxRecordsPerType: most}}}
+	}
+	const would = "www. A would have 4000 values, and "
+	for name, test := range map[string]struct {
+		instances []*v1beta1.Bind9Instance
+		providers []*v1beta1.DNSProvider
+		max       int
+		says      string
+	}{
+		"no servers":         {nil, nil, 0, would + "the zone's servers take at most 100 of one name and type; those who run them can raise maxRecordsPerType"},
+		"all new":            {[]*v1beta1.Bind9Instance{instance("dns", "a", "", 0)}, nil, 0, would + "the zone's servers take at most 100"},
+		"one new":            {[]*v1beta1.Bind9Instance{instance("dns", "a", "", 0), instance("dns", "b", "", 300)}, nil, 300, would + "Bind9Instance dns/b takes at most 300 of one name and type; raise spec.config.maxRecordsPerType there"},
+		"a missing provider": {[]*v1beta1.Bind9Instance{instance("dns", "a", "", 300)}, []*v1beta1.DNSProvider{{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "x"}}}, 300, would + "Bind9Instance dns/a takes"},
+		"the lowest":         {[]*v1beta1.Bind9Instance{instance("dns", "a", "c", 300), instance("dns", "b", "c", 200)}, nil, 200, would + "Bind9Instance dns/b takes at most 200 of one name and type; raise spec.global.maxRecordsPerType of its cluster c, or spec.config.maxRecordsPerType there"},
+		"a provider":         {[]*v1beta1.Bind9Instance{instance("dns", "a", "", 300)}, provider(nil), 100, would + "DNSProvider dns/office takes at most 100 of one name and type; raise spec.maxRecordsPerType there, if its servers take more"},
+		"a raised provider":  {[]*v1beta1.Bind9Instance{instance("dns", "a", "", 300)}, provider(new(int32(4000))), 300, would + "Bind9Instance dns/a takes"},
+		"of others":          {[]*v1beta1.Bind9Instance{instance("lockstep-system", "secret", "platform", 200)}, nil, 200, would + "the zone's servers take at most 200 of one name and type; those who run them can raise maxRecordsPerType"},
+	} {
+		l := ContentOptions(test.instances, test.providers).MaxRecords
+		says := l.Excess(rrset.Key{Name: "www.", Type: dns.TypeA}, 4000, 0, "dns")
+		if l.Max != test.max || !strings.HasPrefix(says, test.says) {
+			t.Errorf("%s: %d, want %d; %q", name, l.Max, test.max, says)
 		}
 	}
 }

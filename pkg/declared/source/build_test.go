@@ -235,8 +235,13 @@ func TestBuildDecides(t *testing.T) {
 				aRecord(object("a", 3), "www", addresses(0, 60)...), aRecord(object("b", 2), "www", addresses(50, 51)...),
 				aRecord(object("c", 1), "www", addresses(50, 50)...),
 			},
-			want: map[string]string{"a": "", "b": "Conflict: www.example.com. A would have 101 values; BIND serves at most 100", "c": ""},
+			want: map[string]string{"a": "", "b": "Unsupported: www.example.com. A would have 101 values, 60 of them by older declarations, and the zone's servers take at most 100 of one name and type; those who run them can raise maxRecordsPerType", "c": ""},
 			sets: []string{"www.example.com. 3600 A " + strings.Join(rrset.New(rrset.Key{}, 0, addresses(0, 100)...).Rdata, ", ")},
+		},
+		"101 values of one object": {
+			records: []v1beta1.Record{aRecord(object("a", 1), "www", addresses(0, 101)...), aRecord(object("b", 1), "ftp", addresses(0, 100)...)},
+			want:    map[string]string{"a": "Unsupported: www.example.com. A would have 101 values, and the zone's servers take at most 100", "b": ""},
+			sets:    []string{"ftp.example.com. 3600 A " + strings.Join(rrset.New(rrset.Key{}, 0, addresses(0, 100)...).Rdata, ", ")},
 		},
 		"more text than a message holds": {
 			records: []v1beta1.Record{
@@ -400,7 +405,7 @@ func checkServable(t *testing.T, z *Zone) {
 	t.Helper()
 	accepted := map[rrset.Key]map[string]bool{}
 	for _, d := range z.Declarations.All() {
-		if d.Accepted == (d.Reason != "") || d.Accepted != (d.Message == "") || (d.Reason != "" && d.Reason != status.Invalid && d.Reason != status.Conflict) {
+		if d.Accepted == (d.Reason != "") || d.Accepted != (d.Message == "") || (d.Reason != "" && d.Reason != status.Invalid && d.Reason != status.Conflict && d.Reason != status.Unsupported) {
 			t.Errorf("%s: accepted %v with reason %q", d.Ref, d.Accepted, d.Reason)
 		}
 		for _, v := range d.Rdata {

@@ -1,6 +1,8 @@
 package source
 
 import (
+	"cmp"
+	"fmt"
 	"iter"
 	"maps"
 	"net/netip"
@@ -21,6 +23,39 @@ type Options struct {
 	// Owns reports whether an endpoint of a DNSEndpoint with a dnsName inside the zone is this zone's and not another one's
 	// (membership decides). Nil takes all.
 	Owns func(endpoint metav1.Object, dnsName string) bool
+	// MaxRecords is how many records of one name and type the zone's servers take.
+	MaxRecords RecordLimit
+}
+
+// SameServers reports whether the zone's servers say the same about its content.
+func (o Options) SameServers(p Options) bool {
+	return o.MaxRecords == p.MaxRecords && slices.EqualFunc(o.Servers, p.Servers, Server.Equal)
+}
+
+// RecordLimit is how many records of one name and type servers take. The zero value is v1beta1.DefaultMaxRecordsPerType.
+type RecordLimit struct {
+	Max int
+	// Of is what the servers belong to, which takes the fewest of all that a zone is on; the zero value for none in particular. Fields are
+	// where that is configured.
+	Of     ObjectKey
+	Fields string
+}
+
+// Excess says to a reader in a namespace that an RRset would have too many records, of which older declarations have some; "" if it has not.
+func (l RecordLimit) Excess(key rrset.Key, records, older int, namespace string) string {
+	most := cmp.Or(l.Max, v1beta1.DefaultMaxRecordsPerType)
+	if records <= most {
+		return ""
+	}
+	of, so := "the zone's servers take", "; those who run them can raise maxRecordsPerType"
+	if l.Of.Namespace == namespace {
+		of, so = l.Of.String()+" takes", "; raise "+l.Fields
+	}
+	has := ""
+	if older > 0 {
+		has = fmt.Sprintf(", %d of them by older declarations", older)
+	}
+	return fmt.Sprintf("%s would have %d values%s, and %s at most %d of one name and type%s", key, records, has, of, most, so)
 }
 
 // Server is where clients reach one of the zone's servers.

@@ -184,20 +184,34 @@ func isGlue(c *declarationCandidate) bool {
 	return c.at.glue > 0 && (c.Key.Type == dns.TypeA || c.Key.Type == dns.TypeAAAA)
 }
 
-// sizeConflict keeps an RRset within what BIND serves and an answer can hold.
+// sizeConflict keeps an RRset within what an answer can hold.
 func (d *groupDecision) sizeConflict(c *declarationCandidate) string {
-	set := findRRset(d.sets[c.at], c.Key.Type)
-	if set == nil {
+	older, united := d.unite(c)
+	size := rdataSize(c.Key.Type, united)
+	if len(older) == 0 || size <= maxRRsetSize {
 		return ""
 	}
-	united := rrset.New(c.Key, 0, slices.Concat(set.Rdata, c.Rdata)...).Rdata
-	switch {
-	case len(united) > maxRecords:
-		return fmt.Sprintf("%s would have %d values; BIND serves at most %d for one name and type, and older declarations have %d",
-			c.Key, len(united), maxRecords, len(set.Rdata))
-	case rdataSize(united) > maxRRsetSize:
-		return fmt.Sprintf("%s would take %d bytes; at most %d fit into an answer, and older declarations take %d",
-			c.Key, rdataSize(united), maxRRsetSize, rdataSize(set.Rdata))
+	return fmt.Sprintf("%s would take %d bytes; at most %d fit into an answer, and older declarations take %d",
+		c.Key, size, maxRRsetSize, rdataSize(c.Key.Type, older))
+}
+
+// limitConflict keeps an RRset within what the zone's servers take.
+func (d *groupDecision) limitConflict(c *declarationCandidate) string {
+	older, united := d.unite(c)
+	return d.opts.MaxRecords.Excess(c.Key, len(united), len(older), c.Ref.Namespace)
+}
+
+// unite returns the values that older declarations have of a candidate's RRset, and these with its own.
+func (d *groupDecision) unite(c *declarationCandidate) (older, united []string) {
+	set := findRRset(d.sets[c.at], c.Key.Type)
+	if set == nil {
+		return nil, c.Rdata
 	}
-	return ""
+	united = slices.Clip(set.Rdata)
+	for _, value := range c.Rdata {
+		if _, found := slices.BinarySearch(set.Rdata, value); !found {
+			united = append(united, value)
+		}
+	}
+	return set.Rdata, united
 }

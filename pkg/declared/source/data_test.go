@@ -114,9 +114,9 @@ func TestRecordData(t *testing.T) {
 }
 
 func TestRecordDataRefuses(t *testing.T) {
-	many := make([]string, 101)
+	many := make([]string, 4001)
 	for i := range many {
-		many[i] = fmt.Sprintf("192.0.2.%d", i)
+		many[i] = fmt.Sprintf("10.0.%d.%d", i/256, i%256)
 	}
 	for name, test := range map[string]struct {
 		spec    any
@@ -125,7 +125,8 @@ func TestRecordDataRefuses(t *testing.T) {
 		"A without address":       {a{}, "spec.ipv4Addresses: there is no address"},
 		"A with a name":           {a{IPv4Addresses: []string{"192.0.2.1", "www"}}, "spec.ipv4Addresses[1]: "},
 		"A with IPv6":             {a{IPv4Address: "2001:db8::1"}, "spec.ipv4Address: "},
-		"A with too many":         {a{IPv4Addresses: many}, "101 values; BIND serves at most 100"},
+		"A with too many":         {a{IPv4Addresses: many}, "there are 4001 values; at most 4000 fit into an answer"},
+		"A too large":             {a{IPv4Addresses: many[:3900]}, "the data takes 61200 bytes; at most 60000 fit"},
 		"AAAA with IPv4":          {aaaa{IPv6Addresses: []string{"192.0.2.1"}}, "spec.ipv6Addresses[0]: "},
 		"CNAME without target":    {cname{}, "spec.target: the name is empty"},
 		"CNAME to the root":       {cname{Target: "."}, "spec.target: "},

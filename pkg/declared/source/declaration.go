@@ -160,6 +160,12 @@ func (d *Declaration) markRefused(reason, message string) {
 	d.Accepted, d.Reason, d.Message, d.Note = false, reason, message, ""
 }
 
+// markWaiting refuses a declaration that is published when what is in its way is gone.
+func (d *Declaration) markWaiting(reason, message string) {
+	d.markRefused(reason, message)
+	d.Waits = true
+}
+
 // Hash is the SHA-256, in lower-case hexadecimal, of everything in a declaration that affects DNS: owner name, type, TTL
 // and values. Which object declares it, and whether it is accepted, is no part of it.
 func Hash(decl Declaration) string {

@@ -65,9 +65,9 @@ func TestEndpointData(t *testing.T) {
 }
 
 func TestEndpointDataRefuses(t *testing.T) {
-	many := make([]string, 101)
+	many := make([]string, 4001)
 	for i := range many {
-		many[i] = fmt.Sprintf("192.0.2.%d", i)
+		many[i] = fmt.Sprintf("10.0.%d.%d", i/256, i%256)
 	}
 	routed := endpoint("www.example.com", "A", "192.0.2.1")
 	routed.SetIdentifier = "blue"
@@ -96,7 +96,7 @@ func TestEndpointDataRefuses(t *testing.T) {
 		"negative TTL":           {negative, []string{"recordTTL: -1"}},
 		"several targets":        {endpoint("www.example.com", "A", "x", "192.0.2.1", "2001:db8::1"), []string{"targets[0]: ", "targets[2]: "}},
 		"several fields":         {endpoint("a..b", "A", "x"), []string{"dnsName: ", "targets[0]: "}},
-		"too many":               {endpoint("www.example.com", "A", many...), []string{"targets: there are 101 values"}},
+		"too many":               {endpoint("www.example.com", "A", many...), []string{"targets: there are 4001 values"}},
 		"CNAME to two":           {endpoint("www.example.com", "CNAME", "a.", "b."), []string{"targets: a CNAME has one target, and there are 2"}},
 		"CNAME to an address":    {endpoint("www.example.com", "CNAME", "192.0.2.1"), []string{`targets[0]: "192.0.2.1" holds an address where a host name belongs; publish the address with recordType A`}},
 		"CNAME to the root":      {endpoint("www.example.com", "CNAME", "."), []string{`targets[0]: "." is the root`}},

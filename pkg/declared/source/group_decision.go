@@ -47,8 +47,11 @@ func (r *zoneRevision) decideAlone(n *nameNode) {
 	it := &n.items[0]
 	d := r.readItem(it)
 	var sets []RRset
+	label := declarationLabel(it.object, it.index)
 	if why := orphanConflict(d.Key, nil); why != "" {
-		d.markRefused(status.Conflict, declarationLabel(it.object, it.index)+why)
+		d.markRefused(status.Conflict, label+why)
+	} else if why := r.opts.MaxRecords.Excess(d.Key, len(d.Rdata), 0, d.Ref.Namespace); why != "" {
+		d.markWaiting(status.Unsupported, label+why)
 	} else {
 		sets = []RRset{r.newRRset(d.rrset(), d.Ref)}
 	}
@@ -127,9 +130,15 @@ func (r *zoneRevision) decideGroup(group ...*nameNode) {
 func (d *groupDecision) admitCandidate(c *declarationCandidate) {
 	beside := cmp.Or(d.aliasConflict(c), d.singleConflict(c))
 	around := cmp.Or(d.hostConflict(c), d.cutConflict(c), orphanConflict(c.Key, d.sets[c.at]), d.sizeConflict(c))
-	if why := cmp.Or(beside, around); why != "" {
-		c.markRefused(status.Conflict, declarationLabel(c.object, c.index)+why)
-		c.Waits = around == ""
+	label := declarationLabel(c.object, c.index)
+	if around != "" {
+		c.markRefused(status.Conflict, label+cmp.Or(beside, around))
+		return
+	} else if beside != "" {
+		c.markWaiting(status.Conflict, label+beside)
+		return
+	} else if why := d.limitConflict(c); why != "" {
+		c.markWaiting(status.Unsupported, label+why)
 		return
 	}
 	d.noteAccepted(c)

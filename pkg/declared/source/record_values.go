@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 
@@ -11,10 +12,10 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// Limits of one RRset. BIND refuses the 101st RR of an RRset, and an answer has to fit into a message of 65535 bytes
-// together with its names, TTLs and signature.
+// Limits of one RRset, whatever its servers take: an answer has to fit into a message of 65535 bytes together with its names, TTLs and
+// signature.
 const (
-	maxRecords   = 100
+	maxRecords   = 4000
 	maxRRsetSize = 60000
 )
 
@@ -188,15 +189,29 @@ func (d recordValues) checkLimits(field string) recordValues {
 	switch {
 	case d.err != nil:
 	case len(d.rdata) > maxRecords:
-		d.err = fmt.Errorf("%s: there are %d values; BIND serves at most %d for one name and type", field, len(d.rdata), maxRecords)
-	case rdataSize(d.rdata) > maxRRsetSize:
-		d.err = fmt.Errorf("%s: the data takes %d bytes; at most %d fit into an answer", field, rdataSize(d.rdata), maxRRsetSize)
+		d.err = fmt.Errorf("%s: there are %d values; at most %d fit into an answer", field, len(d.rdata), maxRecords)
+	case rdataSize(d.rrtype, d.rdata) > maxRRsetSize:
+		d.err = fmt.Errorf("%s: the data takes %d bytes; at most %d fit into an answer", field, rdataSize(d.rrtype, d.rdata), maxRRsetSize)
 	}
 	return d
 }
 
-// rdataSize estimates the bytes that rdata takes in a message: exactly for the types that can be large, which are text.
-func rdataSize(rdata []string) int {
+// rdataSize estimates the bytes that rdata takes in a message: exactly for the types that can be large, which are addresses and text. Of
+// each record after the hundredth, the name, type, class, TTL and length count as well; there is room for those of the others.
+func rdataSize(rrtype uint16, rdata []string) int {
+	const header, free = 12, 100
+	size := header * max(0, len(rdata)-free)
+	switch rrtype {
+	case dns.TypeA:
+		return size + net.IPv4len*len(rdata)
+	case dns.TypeAAAA:
+		return size + net.IPv6len*len(rdata)
+	}
+	return size + textSize(rdata)
+}
+
+// textSize is the size of rdata as text, which no escape makes smaller than it is in a message, and what it takes there if that is too much.
+func textSize(rdata []string) int {
 	size := 0
 	for _, s := range rdata {
 		size += len(s)

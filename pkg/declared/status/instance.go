@@ -25,6 +25,8 @@ type InstanceFacts struct {
 	Addresses []string
 	Exposed   bool
 	NodePorts *v1beta1.NodePorts
+	// MaxRecords is how many records of one name and type all pods take.
+	MaxRecords int32
 	// Foreign is what the instance's Service sends queries to besides the instance's pods: "Pod old-1", "EndpointSlice by-hand".
 	Foreign []string
 	// Zones that the instance is to serve, in a stable order, without times.
@@ -54,7 +56,7 @@ func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) 
 	dropClaims(&next.Conditions)
 	next.ObservedGeneration, next.ObservedParentGeneration = f.Generation, f.ParentGeneration
 	next.ServiceAddress, next.ServiceAddresses, next.ServiceExposed = f.Address, f.Addresses, f.Exposed
-	next.ServiceNodePorts = f.NodePorts
+	next.ServiceNodePorts, next.MaxRecordsPerType = f.NodePorts, f.MaxRecords
 	next.ClusterRef = f.Cluster
 	if f.KeyRotation != nil {
 		next.RNDCKeyRotation = f.KeyRotation

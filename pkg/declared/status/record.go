@@ -109,7 +109,7 @@ func AnsweredByAll(zone string, key rrset.Key) Verdict {
 
 // NoZoneSelects is about a record that no zone selects.
 func NoZoneSelects(record metav1.Object) Verdict {
-	return False(NotSelected, "no DNSZone of namespace "+record.GetNamespace()+" selects this record's labels"+ElsewhereRemark(record))
+	return False(NotSelected, "no DNSZone of namespace "+record.GetNamespace()+" selects this record's labels"+ElsewhereRemark)
 }
 
 // AboutToBeTaken is about a record that a zone has let go of, and that another one takes.
@@ -149,16 +149,9 @@ func Unselected(prev v1beta1.RecordStatus, generation int64, why Verdict, now ti
 	return next
 }
 
-// ElsewhereRemark completes a message about a record that no zone selects, if its annotation is for zones of other namespaces: these take no
-// records. It is empty otherwise.
-func ElsewhereRemark(record metav1.Object) string {
-	namespaces := record.GetAnnotations()[v1beta1.AllowZoneNamespacesAnnotation]
-	if namespaces == "" {
-		return ""
-	}
-	return fmt.Sprintf("; zones of other namespaces (annotation %s: %s) take DNSEndpoints, not records: put the data into a DNSEndpoint with that annotation, and %s with this namespace on the zone",
-		v1beta1.AllowZoneNamespacesAnnotation, namespaces, v1beta1.AllowEndpointNamespacesAnnotation)
-}
+// ElsewhereRemark completes a message about a record that no zone selects: what a zone of another namespace takes.
+const ElsewhereRemark = "; a zone of another namespace takes DNSEndpoints, not records: put the data into a DNSEndpoint whose annotation " +
+	v1beta1.AllowZoneNamespacesAnnotation + " lists that namespace, and list this one in annotation " + v1beta1.AllowEndpointNamespacesAnnotation + " of the zone"
 
 // Set writes one condition; its transition time changes only with its status. Ready is the first of all: scripts read conditions[0].
 func Set(conditions *[]metav1.Condition, kind string, v Verdict, generation int64, now time.Time) {

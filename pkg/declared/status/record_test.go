@@ -92,15 +92,10 @@ func TestMessagesStayShortAndValid(t *testing.T) {
 	}
 }
 
-// A record that is meant for a zone of another namespace is told what goes there.
+// Who is told that no zone selects a record learns what a zone of another namespace takes.
 func TestElsewhereRemark(t *testing.T) {
-	record := &v1beta1.ARecord{}
-	if got := ElsewhereRemark(record); got != "" {
-		t.Errorf("without an annotation: %q", got)
-	}
-	record.Annotations = map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "platform"}
-	for _, want := range []string{"allow-zone-namespaces: platform", "DNSEndpoint with that annotation", "bindy.firestoned.io/allow-endpoint-namespaces"} {
-		if got := ElsewhereRemark(record); !strings.Contains(got, want) {
+	for _, want := range []string{"takes DNSEndpoints, not records", "bindy.firestoned.io/allow-zone-namespaces lists", "bindy.firestoned.io/allow-endpoint-namespaces of the zone"} {
+		if got := NoZoneSelects(&v1beta1.ARecord{}).Message; !strings.Contains(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

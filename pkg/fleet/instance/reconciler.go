@@ -79,7 +79,7 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 	facts := status.InstanceFacts{
 		Generation: instance.Generation, Cluster: instance.Status.ClusterRef,
 		Address: instance.Status.ServiceAddress, Addresses: instance.Status.ServiceAddresses, Exposed: instance.Status.ServiceExposed,
-		NodePorts:        instance.Status.ServiceNodePorts,
+		NodePorts: instance.Status.ServiceNodePorts, MaxRecords: instance.Status.MaxRecordsPerType,
 		ParentGeneration: instance.Status.ObservedParentGeneration,
 		Problem:          status.True(status.ReconcileSucceeded, ""), Timeout: r.timeouts.Instance,
 	}
@@ -101,6 +101,9 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 	made, err := r.workloads.ensure(ctx, instance, cluster)
 	err = r.rights.Explain(ctx, instance.Namespace, err)
 	facts.KeyRotation = made.keyRotation
+	if made.maxRecords > 0 {
+		facts.MaxRecords = made.maxRecords
+	}
 	if made.service != nil {
 		facts.Address, facts.Addresses, facts.Exposed = addressesOf(made.service, facts.Address)
 		facts.NodePorts = nodePortsOf(made.service)

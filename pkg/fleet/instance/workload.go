@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net"
@@ -57,7 +58,9 @@ type workloadResult struct {
 	service *corev1.Service
 	// imageAdvice is what to do if the image of named cannot be pulled.
 	imageAdvice string
-	requeue     time.Duration
+	// maxRecords is how many records of one name and type all pods take.
+	maxRecords int32
+	requeue    time.Duration
 }
 
 // ensure applies everything that an instance consists of. The result is filled in as far as it came.
@@ -106,12 +109,8 @@ func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance,
 			return result, err
 		}
 	}
-	applied, err := w.applyStatefulSet(ctx, workload)
-	if err != nil {
+	if err := w.applyStatefulSet(ctx, workload, &result); err != nil {
 		return result, err
-	}
-	if !applied {
-		result.requeue = inventory.Sooner(result.requeue, rolloutInterval)
 	}
 	return result, w.ensureSigningKeys(ctx, workload)
 }
@@ -280,24 +279,40 @@ func (w *workloads) restoreService(ctx context.Context, service *corev1ac.Servic
 	return err
 }
 
-// applyStatefulSet changes what has to be changed; applied is false while a change of running pods waits for the instance's turn.
-func (w *workloads) applyStatefulSet(ctx context.Context, workload *named.Workload) (applied bool, err error) {
+// applyStatefulSet changes what has to be changed, unless it is a change of running pods that waits for the instance's turn.
+func (w *workloads) applyStatefulSet(ctx context.Context, workload *named.Workload, result *workloadResult) error {
 	set, err := workload.StatefulSet()
 	if err != nil {
-		return false, err
+		return err
 	}
 	digest, err := apply.StampDigest(set)
 	if err != nil {
-		return false, err
+		return err
 	}
 	var cached appsv1.StatefulSet
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(workload.Instance), &cached); client.IgnoreNotFound(err) != nil {
-		return false, err
+		return err
 	}
-	if cached.UID != "" && !apply.IsApplied(&cached, digest) {
-		if turn, err := w.rollout.takeTurn(ctx, workload.Instance, &cached); err != nil || !turn {
-			return false, err
+	isApplied := apply.IsApplied(&cached, digest)
+	result.maxRecords = recordsTaken(workload, &cached, isApplied)
+	if cached.UID != "" && !isApplied {
+		turn, err := w.rollout.takeTurn(ctx, workload.Instance, &cached)
+		if err == nil && !turn {
+			result.requeue = inventory.Sooner(result.requeue, rolloutInterval)
+		}
+		if err != nil || !turn {
+			return err
 		}
 	}
-	return true, w.Children.ApplyCached(ctx, set, digest, &cached)
+	return w.Children.ApplyCached(ctx, set, digest, &cached)
+}
+
+// recordsTaken is how many records of one name and type all pods of an instance take. Until the last one is replaced, some run with what was
+// configured before.
+func recordsTaken(workload *named.Workload, set *appsv1.StatefulSet, isApplied bool) int32 {
+	most := workload.MaxRecordsPerType()
+	if set.UID == "" || isApplied && rolloutStateOf(set).healthy {
+		return most
+	}
+	return min(most, cmp.Or(workload.Instance.Status.MaxRecordsPerType, v1beta1.DefaultMaxRecordsPerType))
 }

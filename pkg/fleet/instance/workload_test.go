@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -165,6 +166,39 @@ func TestAddressesOf(t *testing.T) {
 		address, clients, exposed := addressesOf(service, "10.96.0.1")
 		if address != test.address || !slices.Equal(clients, test.clients) || exposed != test.exposed {
 			t.Errorf("%s: %s, %v, %t", name, address, clients, exposed)
+		}
+	}
+}
+
+// Servers take more records when the last pod runs with a higher limit, and fewer as soon as a lower one is declared.
+func TestRecordsTaken(t *testing.T) {
+	healthy := appsv1.StatefulSetStatus{ObservedGeneration: 2, UpdatedReplicas: 1, ReadyReplicas: 1}
+	half := appsv1.StatefulSetStatus{ObservedGeneration: 2, UpdatedReplicas: 0, ReadyReplicas: 1}
+	for name, c := range map[string]struct {
+		declared *int32
+		last     int32
+		isNew    bool
+		applied  bool
+		status   appsv1.StatefulSetStatus
+		want     int32
+	}{
+		"BIND's own":              {nil, 0, false, true, healthy, 100},
+		"from the beginning":      {new(int32(300)), 0, true, false, appsv1.StatefulSetStatus{}, 300},
+		"raised, and not applied": {new(int32(300)), 0, false, false, healthy, 100},
+		"raised, pods to replace": {new(int32(300)), 0, false, true, half, 100},
+		"raised once more":        {new(int32(300)), 200, false, true, half, 200},
+		"raised":                  {new(int32(300)), 200, false, true, healthy, 300},
+		"lowered, not applied":    {new(int32(200)), 300, false, false, healthy, 200},
+		"taken out":               {nil, 300, false, true, half, 100},
+	} {
+		w := &named.Workload{Instance: &v1beta1.Bind9Instance{Status: v1beta1.Bind9InstanceStatus{MaxRecordsPerType: c.last}}}
+		w.Cluster.Global = &v1beta1.Bind9Config{MaxRecordsPerType: c.declared}
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{UID: "s", Generation: 2}, Status: c.status}
+		if c.isNew {
+			set = &appsv1.StatefulSet{}
+		}
+		if got := recordsTaken(w, set, c.applied); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
 }

@@ -38,6 +38,8 @@ var settings = map[string]setting{
 	"rateLimit.ipv4PrefixLength":   {options("rateLimit.ipv4PrefixLength"), [2]string{`25`, `26`}, [2]string{"ipv4-prefix-length 25;", "ipv4-prefix-length 26;"}},
 	"rateLimit.ipv6PrefixLength":   {options("rateLimit.ipv6PrefixLength"), [2]string{`57`, `58`}, [2]string{"ipv6-prefix-length 57;", "ipv6-prefix-length 58;"}},
 
+	"maxRecordsPerType": {options("maxRecordsPerType"), [2]string{`200`, `4000`}, [2]string{"max-records-per-type 200;", "max-records-per-type 4000;"}},
+
 	"dnssec.validation": {options("dnssec.validation"), [2]string{`true`, `false`}, [2]string{"dnssec-validation auto;", "dnssec-validation no;"}},
 	"dnssec.signing": {options("dnssec.signing"), [2]string{`{"enabled": true, "policy": "low", "nsec3": true}`, `{"enabled": true, "policy": "high", "nsec3": true}`},
 		[2]string{`dnssec-policy "low"`, `dnssec-policy "high"`}},

@@ -95,6 +95,9 @@ func (c Config) renderOptions() (string, error) {
 	b.WriteString(commonOptions)
 	limit, limitErr := c.rateLimit()
 	b.WriteString(limit)
+	if most := c.Options.MaxRecordsPerType; most != nil { // BIND before 9.18.28 does not know the option.
+		fmt.Fprintf(&b, "\tmax-records-per-type %d;\n", *most)
+	}
 	b.WriteString(c.renderNotify())
 	if c.Role.Normalize() == v1beta1.RolePrimary {
 		b.WriteString(primaryOptions)
@@ -191,6 +194,7 @@ func MergeOptions(base, over *v1beta1.Bind9Config) v1beta1.Bind9Config {
 	merged.BindcarConfig = overlay(merged.BindcarConfig, over.BindcarConfig)
 	merged.RNDCSecretRef = firstNonNil(over.RNDCSecretRef, merged.RNDCSecretRef)
 	merged.RateLimit = mergeRateLimit(merged.RateLimit, over.RateLimit)
+	merged.MaxRecordsPerType = firstNonNil(over.MaxRecordsPerType, merged.MaxRecordsPerType)
 	return merged
 }
 

@@ -31,7 +31,10 @@ func (w Workload) checkReplacements(files map[string]string) error {
 	if err != nil {
 		return nil //nolint:nilerr // named says in which line.
 	}
-	c := replacedConfig{reader: r, top: top, replaced: replaced}
+	c := replacedConfig{reader: r, top: top, replaced: replaced, needs: neededOptions}
+	if most := w.mergedOptions().MaxRecordsPerType; most != nil {
+		c.needs = append(slices.Clip(c.needs), neededRecords(*most))
+	}
 	return c.check()
 }
 
@@ -116,6 +119,7 @@ type replacedConfig struct {
 	top    []conffile.Statement
 	// replaced has the ConfigMaps, by the file that each has.
 	replaced map[string]string
+	needs    []neededOption
 }
 
 // check says everything that is wrong.
@@ -187,7 +191,7 @@ func (c replacedConfig) checkOptions() error {
 		return c.problem(MainFile, "has no options and does not include %s; add this line to it: %s", OptionsFile, includeLine(OptionsFile))
 	}
 	var problems []error
-	for _, need := range neededOptions {
+	for _, need := range c.needs {
 		is, isSet := need.find(options)
 		if isSet && !is || !isSet && !need.isDefault && !c.reader.unknown {
 			problems = append(problems, c.problem(c.blamed(), "lacks an option without which %s; have this line in its options { … }: %s", need.why, need.line))
@@ -209,6 +213,22 @@ var neededOptions = []neededOption{
 	{line: "allow-new-zones yes;", why: "no zone can be added", find: isSwitchedOn("allow-new-zones")},
 	{line: "zone-statistics full;", why: "nobody knows which zones the server has", isDefault: true, find: isSwitchedOn("zone-statistics")},
 	{line: fmt.Sprintf("listen-on port %d { any; };", serving.Port), why: fmt.Sprintf("named does not listen on port %d, where the Service and the probes expect it", serving.Port), find: listens},
+}
+
+// neededRecords is the option for a number of records of one name and type, or for more.
+func neededRecords(most int32) neededOption {
+	return neededOption{
+		line: fmt.Sprintf("max-records-per-type %d;", most), why: "named takes fewer records of one name and type than maxRecordsPerType says",
+		find: func(options []conffile.Statement) (is, isSet bool) {
+			for _, s := range options {
+				if s.Is("max-records-per-type") {
+					n, err := strconv.Atoi(s.Word(1))
+					isSet, is = true, err == nil && (n == 0 || n >= int(most))
+				}
+			}
+			return is, isSet
+		},
+	}
 }
 
 // isSwitchedOn finds a switch in the options. What is neither no nor none, as named writes them, is on.

@@ -94,6 +94,22 @@ func TestReplacements(t *testing.T) {
 	}
 }
 
+// A user's options have to say, too, how many records servers take.
+func TestReplacementsTakeAsManyRecords(t *testing.T) {
+	for options, good := range map[string]bool{
+		"": false, "max-records-per-type 299;": false, "max-records-per-type 300;": true, "max-records-per-type 0;": true, `include "/srv/more";`: true,
+	} {
+		w := workload(t)
+		w.Cluster.Global = &v1beta1.Bind9Config{MaxRecordsPerType: new(int32(300))}
+		w.Cluster.ConfigMapRefs = &v1beta1.ConfigMapRefs{NamedConfOptions: "mine"}
+		w.Replacements = map[string]string{named.OptionsFile: "options { allow-new-zones yes; port 5353; " + options + " };"}
+		const line = "named takes fewer records of one name and type than maxRecordsPerType says; have this line in its options { … }: max-records-per-type 300;"
+		if _, err := w.StatefulSet(); good != (err == nil) || err != nil && !strings.Contains(err.Error(), line) {
+			t.Errorf("%q: %v", options, err)
+		}
+	}
+}
+
 // TestNeededLines: with the lines that are asked for, a real named does what servers need, and without them it does not.
 func TestNeededLines(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -91,6 +91,11 @@ func (w Workload) mergedOptions() v1beta1.Bind9Config {
 	return MergeOptions(&role, w.Instance.Spec.Config)
 }
 
+// MaxRecordsPerType is how many records of one name and type the servers take.
+func (w Workload) MaxRecordsPerType() int32 {
+	return ptr.Deref(w.mergedOptions().MaxRecordsPerType, v1beta1.DefaultMaxRecordsPerType)
+}
+
 // bindcarConfig returns the sidecar's configuration: each setting is the instance's, else the one among its options, else the
 // cluster's.
 func (w Workload) bindcarConfig() v1beta1.BindcarConfig {

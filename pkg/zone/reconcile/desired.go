@@ -22,10 +22,10 @@ func (p zonePass) declare(ctx context.Context) (declared statuswriter.SyncComple
 	zone := p.state.content
 	zone.SetPrune(p.zone.Annotations[v1beta1.PruneAnnotation] == "true")
 	zone.SetGuard(content.GuardOf(p.zone))
-	servers := membership.NameServers(p.instances)
-	all := !zone.IsBuiltFor(p.zone, servers)
+	opts := membership.ContentOptions(p.instances, p.providers)
+	all := !zone.IsBuiltFor(p.zone, opts)
 	if all {
-		opts := source.Options{Servers: servers, Owns: p.zones.Members.OwnsEndpoints(p.key())}
+		opts.Owns = p.zones.Members.OwnsEndpoints(p.key())
 		if err := zone.Rebuild(p.zone, opts); err != nil {
 			declared.Problem = status.False(status.ReconcileFailed, err.Error())
 			declared.Failure = declared.Problem
@@ -46,7 +46,7 @@ func (p zonePass) declare(ctx context.Context) (declared statuswriter.SyncComple
 		changed, err = p.addFinalizers(ctx, changed)
 	}
 	zone.Update(changed)
-	declared.NameServers = p.state.notePublished(zone.Desired(), len(servers) > 0, all)
+	declared.NameServers = p.state.notePublished(zone.Desired(), len(opts.Servers) > 0, all)
 	if !all {
 		for _, m := range changed {
 			declared.Touched = append(declared.Touched, m.Key)

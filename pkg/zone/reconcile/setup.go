@@ -161,7 +161,7 @@ func instanceChanged() builder.Predicates {
 	moved := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*v1beta1.Bind9Instance).Status, e.ObjectNew.(*v1beta1.Bind9Instance).Status
 		return before.ServiceAddress != after.ServiceAddress || before.ServiceExposed != after.ServiceExposed ||
-			!slices.Equal(before.ServiceAddresses, after.ServiceAddresses)
+			before.MaxRecordsPerType != after.MaxRecordsPerType || !slices.Equal(before.ServiceAddresses, after.ServiceAddresses)
 	}}
 	return builder.WithPredicates(predicate.Or[client.Object](moved,
 		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))

@@ -46,11 +46,11 @@ type ARecordSpec struct {
 	RecordCommon `json:",inline"`
 
 	// IPv4Addresses are the addresses to publish, one A record each (RFC 1035, section 3.4.1). Addresses that several
-	// objects declare for one name are published together.
+	// objects declare for one name are published together, as many as the zone's servers take (maxRecordsPerType).
 	//
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:MaxItems=4000
 	// +kubebuilder:validation:items:MaxLength=45
 	// +kubebuilder:validation:items:XValidation:rule="isIP(self) && ip(self).family() == 4",message="spec.ipv4Addresses takes IPv4 addresses such as 192.0.2.1; use an AAAARecord for IPv6 addresses"
 	IPv4Addresses []string `json:"ipv4Addresses,omitempty"`
@@ -114,11 +114,11 @@ type AAAARecordSpec struct {
 	RecordCommon `json:",inline"`
 
 	// IPv6Addresses are the addresses to publish, one AAAA record each (RFC 3596). Addresses that several objects
-	// declare for one name are published together.
+	// declare for one name are published together, as many as the zone's servers take (maxRecordsPerType).
 	//
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:MaxItems=4000
 	// +kubebuilder:validation:items:MaxLength=45
 	// +kubebuilder:validation:items:XValidation:rule="isIP(self) && ip(self).family() == 6",message="spec.ipv6Addresses takes IPv6 addresses such as 2001:db8::1; use an ARecord for IPv4 addresses"
 	IPv6Addresses []string `json:"ipv6Addresses,omitempty"`

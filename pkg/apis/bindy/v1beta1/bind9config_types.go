@@ -101,6 +101,13 @@ type Bind9Config struct {
 	//
 	// +optional
 	RateLimit *RateLimitConfig `json:"rateLimit,omitempty"`
+	// MaxRecordsPerType is how many records of one name and type the server takes, 100 to 4000 (max-records-per-type, BIND 9.18.28 and
+	// later). Defaults to BIND's own 100. A zone has as many as each of its servers takes.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=100
+	// +kubebuilder:validation:Maximum=4000
+	MaxRecordsPerType *int32 `json:"maxRecordsPerType,omitempty"`
 }
 
 // RateLimitConfig limits answers (BIND's response rate limiting), by networks of clients. Over the limit a client is told to ask over TCP,

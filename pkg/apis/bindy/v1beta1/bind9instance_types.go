@@ -211,6 +211,11 @@ type Bind9InstanceStatus struct {
 	//
 	// +optional
 	ServiceNodePorts *NodePorts `json:"serviceNodePorts,omitempty"`
+	// MaxRecordsPerType is how many records of one name and type all pods take. It rises when the last pod runs with a higher
+	// config.maxRecordsPerType, and falls at once.
+	//
+	// +optional
+	MaxRecordsPerType int32 `json:"maxRecordsPerType,omitempty"`
 	// ClusterRef is the cluster that spec.clusterRef resolves to.
 	//
 	// +optional

@@ -56,6 +56,14 @@ type DNSProviderSpec struct {
 	//
 	// +optional
 	Secondaries *SecondariesProvider `json:"secondaries,omitempty"`
+
+	// MaxRecordsPerType is how many records of one name and type the servers take, 100 to 4000. Defaults to 100, which is the default of
+	// BIND (max-records-per-type). A zone has as many as each of its servers takes.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=100
+	// +kubebuilder:validation:Maximum=4000
+	MaxRecordsPerType *int32 `json:"maxRecordsPerType,omitempty"`
 }
 
 // RFC2136Provider are DNS servers that take dynamic updates. The zones must exist there: none is created or deleted.

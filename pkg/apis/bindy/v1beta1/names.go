@@ -81,6 +81,8 @@ const (
 	MaxTTL int64 = 1<<31 - 1
 	// DefaultVersion is the BIND release that runs if no version is set.
 	DefaultVersion = "9.18"
+	// DefaultMaxRecordsPerType is how many records of one name and type servers take that say nothing else: BIND's own default.
+	DefaultMaxRecordsPerType = 100
 	// DefaultBindcarPort is the TCP port of the sidecar's HTTP API.
 	DefaultBindcarPort int32 = 8080
 )

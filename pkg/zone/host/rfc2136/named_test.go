@@ -36,7 +36,12 @@ type bench struct {
 
 func newBench(t *testing.T, records string) *bench {
 	t.Helper()
-	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 100, Records: records}}})
+	return newBenchWith(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 100, Records: records}}})
+}
+
+func newBenchWith(t *testing.T, o named.Options) *bench {
+	t.Helper()
+	s := named.Start(t, o)
 	b := &bench{t: t, server: s, observer: observe.New(observe.Options{}), provider: rfc2136.New(rfc2136.Options{})}
 	b.target = rfc2136.Target{Server: s.Addr, Zone: zone, Key: &s.Update}
 	t.Cleanup(b.provider.Close)
@@ -241,6 +246,38 @@ func TestManyBatches(t *testing.T) {
 	result, err = b.apply(plan.Changes{Delete: c.Create})
 	if err != nil || b.read().Len() != 2 {
 		t.Errorf("after deletion %d RRsets, %+v, %v", b.read().Len(), result, err)
+	}
+}
+
+// TestManyRecords: as many records of one name as fit into an answer, on a server that takes them. Where others write as well, a change has
+// to fit into one message together with what was there.
+func TestManyRecords(t *testing.T) {
+	t.Parallel()
+	b := newBenchWith(t, named.Options{Extra: "max-records-per-type 4000;", Zones: []named.Zone{{Name: zone, Serial: 100}}})
+	var many []string
+	for i := range 3825 {
+		many = append(many, fmt.Sprintf("10.0.%d.%d", i/256, i%256))
+	}
+	change := func(c plan.Changes) {
+		t.Helper()
+		result, err := b.apply(c)
+		if err != nil || len(result.Refused) > 0 {
+			t.Fatalf("%v, %v", result.Refused, err)
+		}
+		got, _ := b.read().Get(key("wide", "A"))
+		if want := append(c.Create, c.UpdateNew...); len(want) == 0 && len(got.Rdata) > 0 || len(want) > 0 && !got.Equal(want[0]) {
+			t.Errorf("there are %d records", len(got.Rdata))
+		}
+	}
+	whole, some, others := set("wide", "A", 60, many...), set("wide", "A", 60, many[:300]...), set("wide", "A", 60, many[100:400]...)
+	change(plan.Changes{Create: []rrset.RRset{whole}})
+	change(plan.Changes{Delete: []rrset.RRset{whole}})
+	b.target.Shared = true
+	change(plan.Changes{Create: []rrset.RRset{some}})
+	change(plan.Changes{UpdateOld: []rrset.RRset{some}, UpdateNew: []rrset.RRset{others}})
+	result, err := b.apply(plan.Changes{UpdateOld: []rrset.RRset{others}, UpdateNew: []rrset.RRset{whole}})
+	if why := result.Refused[whole.Key]; err != nil || why == nil || !strings.Contains(why.Error(), "declare fewer values") {
+		t.Errorf("%v, %v", result.Refused, err)
 	}
 }
 

@@ -39,7 +39,7 @@ func usualCause(rrtype uint16, rcode int) string {
 	const (
 		noAddress = " (usual cause: %s in the zone has no address record)"
 		hostName  = " (usual causes: the name is not a valid host name, for example because of an underscore; or it is the last address of the zone's name server)"
-		tooMany   = " (usual causes: more than 100 records of one name and type, or more than 64 KiB; or the server cannot write its files)"
+		tooMany   = " (usual causes: more records of one name and type than its max-records-per-type, 100 by default, or more than 64 KiB; or the server cannot write its files)"
 	)
 	switch {
 	case rcode == dns.RcodeServerFailure:

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -28,10 +27,9 @@ import (
 type Zone struct {
 	// What the builder was made for.
 	generation int64
-	servers    []source.Server
+	opts       source.Options
 
 	builder *source.Builder
-	owns    func(endpoint metav1.Object, dnsName string) bool
 	desired *source.Zone
 	// leaving are the objects that have data in the zone, belong there no more and were not released since they changed;
 	// alsoSelected are those that the zone selects and an older zone has.
@@ -72,8 +70,8 @@ func (z *Zone) SetPrune(prune bool) {
 
 // IsBuiltFor reports whether the desired state is one for the zone as it is. Otherwise it has to be built anew, from all
 // objects.
-func (z *Zone) IsBuiltFor(zone *v1beta1.DNSZone, servers []source.Server) bool {
-	return z.builder != nil && z.generation == zone.Generation && slices.EqualFunc(z.servers, servers, source.Server.Equal)
+func (z *Zone) IsBuiltFor(zone *v1beta1.DNSZone, opts source.Options) bool {
+	return z.builder != nil && z.generation == zone.Generation && z.opts.SameServers(opts)
 }
 
 // Rebuild begins the desired state anew. What the servers hold and what was published is still known.
@@ -83,7 +81,7 @@ func (z *Zone) Rebuild(zone *v1beta1.DNSZone, opts source.Options) error {
 		z.builder = nil
 		return err
 	}
-	z.builder, z.owns, z.generation, z.servers = builder, opts.Owns, zone.Generation, opts.Servers
+	z.builder, z.generation, z.opts = builder, zone.Generation, opts
 	z.leaving, z.alsoSelected = map[source.ObjectKey]source.Object{}, map[source.ObjectKey]source.Object{}
 	return nil
 }
@@ -234,7 +232,7 @@ func (z *Zone) keysOf(o source.Object) []rrset.Key {
 // mayHold reports whether a name that a DNSEndpoint has is, or was, this zone's and not that of a zone below it.
 func (z *Zone) mayHold(e *v1alpha1.DNSEndpoint, key rrset.Key) bool {
 	published := key.Name + "/" + rrset.TypeName(key.Type)
-	return z.owns(e, key.Name) || slices.ContainsFunc(e.Status.Zones, func(in v1alpha1.EndpointZone) bool {
+	return z.opts.Owns(e, key.Name) || slices.ContainsFunc(e.Status.Zones, func(in v1alpha1.EndpointZone) bool {
 		return slices.Contains(in.RRsets, published)
 	})
 }

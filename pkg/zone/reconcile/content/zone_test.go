@@ -57,7 +57,7 @@ func newCopies(t testing.TB) *copies {
 
 // declare does what a pass does before it looks at servers.
 func (c *copies) declare() {
-	all := !c.state.IsBuiltFor(c.zone, nil)
+	all := !c.state.IsBuiltFor(c.zone, source.Options{})
 	if all {
 		if err := c.state.Rebuild(c.zone, source.Options{Owns: c.zones.Members.OwnsEndpoints(membership.KeyOfZone(c.zone))}); err != nil {
 			c.t.Fatal(err)
