@@ -57,7 +57,7 @@ func TestAdjustEndpoints(t *testing.T) {
 		"no name":             {endpoint: found(web, "a b..example.com", "A", 0, "192.0.2.1"), refused: "dnsName"},
 		"an endless name":     {endpoint: found(web, strings.Repeat("a.", 5000)+"example.com", "A", 0, "192.0.2.1"), refused: "too long"},
 		"two hosts":           {endpoint: found(web, "www.example.com", "CNAME", 0, "a.example.net", "b.example.net"), refused: "one target"},
-		"thousands of them":   {endpoint: found(web, "www.example.com", "A", 0, addresses(3000)...), refused: "targets"},
+		"thousands of them":   {endpoint: found(web, "www.example.com", "A", 0, addresses(4001)...), refused: "targets"},
 		"TTL below zero":      {endpoint: found(web, "www.example.com", "A", -1, "192.0.2.1"), refused: "recordTTL"},
 		"no source object":    {endpoint: found("", "www.example.com", "A", 0, "192.0.2.1"), refused: "kind/namespace/name"},
 		"no namespace":        {endpoint: found("node/worker", "www.example.com", "A", 0, "192.0.2.1"), refused: "kind/namespace/name"},
