@@ -192,13 +192,17 @@ func webhookAddress(t *testing.T) string {
 	return ""
 }
 
-// newDNSUser creates a user who may do everything with our kinds in a namespace, and nothing with Kubernetes' own.
+// newDNSUser creates a user who may do everything with our kinds in a namespace, and nothing with Kubernetes' own but read Secrets: who may
+// not name a Secret is refused by another policy, and Kubernetes does not say which of two it reports.
 func newDNSUser(t *testing.T) *tenant {
 	t.Helper()
 	n := newUser(t, "deputy")
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: "dns"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{v1beta1.GroupName}, Resources: []string{rbacv1.ResourceAll}, Verbs: []string{rbacv1.VerbAll}}},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{v1beta1.GroupName}, Resources: []string{rbacv1.ResourceAll}, Verbs: []string{rbacv1.VerbAll}},
+			{APIGroups: []string{corev1.GroupName}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
+		},
 	}
 	if err := n.client.Create(t.Context(), role); err != nil {
 		t.Fatal(err)
