@@ -69,6 +69,33 @@ func (c *Cache) RemoveObject(last source.Object) []Affected {
 	return affected
 }
 
+// SetNamespace takes over the labels of a namespace.
+func (c *Cache) SetNamespace(name string, labels map[string]string) []Affected {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, exists := c.namespaces[name]; exists && maps.Equal(known, labels) {
+		return nil
+	}
+	c.namespaces[name] = labels
+	return c.updateTravelers(name)
+}
+
+// RemoveNamespace forgets a namespace that does not exist any more.
+func (c *Cache) RemoveNamespace(name string) []Affected {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.namespaces, name)
+	return c.updateTravelers(name)
+}
+
+func (c *Cache) updateTravelers(namespace string) []Affected {
+	found := map[*objectEntry]Role{}
+	for o := range c.travelers[namespace] {
+		found[o] = NoRole
+	}
+	return c.updateAll(found)
+}
+
 // SetZone takes over a zone as it is now.
 func (c *Cache) SetZone(zone *v1beta1.DNSZone) []Affected {
 	c.mu.Lock()
