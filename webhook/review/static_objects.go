@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,6 +36,8 @@ func newStaticObjects(all ...client.Object) *staticObjects {
 		switch o := o.(type) {
 		case *v1beta1.DNSZone:
 			s.members.SetZone(o)
+		case *corev1.Namespace:
+			s.members.SetNamespace(o.Name, o.Labels)
 		case *v1beta1.Bind9Instance:
 			s.servers.Instances = append(s.servers.Instances, o)
 		case *v1beta1.DNSProvider:
@@ -68,8 +71,10 @@ func (s *staticObjects) addKeys(o client.Object) {
 			keys = keysIn(o, zone.Spec.ZoneName)
 		}
 		for _, key := range keys {
-			at := recordKey{v1beta1.KindOf(o).Kind, o.GetNamespace(), key}
-			s.records[at] = append(s.records[at], o)
+			for _, namespace := range namespacesOf(o) {
+				at := recordKey{v1beta1.KindOf(o).Kind, namespace, key}
+				s.records[at] = append(s.records[at], o)
+			}
 		}
 	case *v1alpha1.DNSEndpoint:
 		for _, key := range endpointKeys(o) {

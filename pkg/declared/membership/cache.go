@@ -2,6 +2,7 @@ package membership
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 
@@ -77,6 +78,15 @@ func NewCache(zones ...*v1beta1.DNSZone) *Cache {
 		c.SetZone(zone)
 	}
 	return c
+}
+
+// Among returns a cache of some zones, which knows the same namespaces.
+func (c *Cache) Among(zones ...*v1beta1.DNSZone) *Cache {
+	among := NewCache(zones...)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	among.namespaces = maps.Clone(c.namespaces)
+	return among
 }
 
 // Zone is nil if there is no zone with that key.

@@ -39,7 +39,7 @@ func claimsOf(o source.Object) iter.Seq[zoneClaim] {
 			ref, stamp := o.GetRecordStatus().ZoneRef, o.GetAnnotations()[v1beta1.ZoneAnnotation]
 			if ref != nil {
 				yield(zoneClaim{cmp.Or(ref.Namespace, o.GetNamespace()), ref.Name, ""})
-			} else if stamp != "" && hasFinalizer(o) && yield(zoneClaim{o.GetNamespace(), "", stamp}) && mayTravel(o) {
+			} else if stamp != "" && hasFinalizer(o) && yield(zoneClaim{o.GetNamespace(), "", stamp}) && MayTravel(o) {
 				yield(zoneClaim{anyNamespace, "", stamp})
 			}
 		case *v1alpha1.DNSEndpoint:

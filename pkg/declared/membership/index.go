@@ -44,7 +44,7 @@ func labelsOf(o source.Object) iter.Seq[labelKey] {
 		namespaces := []string{o.GetNamespace(), anyNamespace}
 		if _, ok := o.(v1beta1.Record); !ok {
 			namespaces = nil
-		} else if !mayTravel(o) {
+		} else if !MayTravel(o) {
 			namespaces = namespaces[:1]
 		}
 		for _, namespace := range namespaces {
@@ -139,7 +139,7 @@ func (c *Cache) indexObject(o *objectEntry) {
 	for claim := range claimsOf(o.Object) {
 		c.claims.add(claim, o)
 	}
-	if mayTravel(o.Object) {
+	if MayTravel(o.Object) {
 		c.travelers.add(o.GetNamespace(), o)
 	}
 }
@@ -151,7 +151,7 @@ func (c *Cache) unindexObject(o *objectEntry) {
 	for claim := range claimsOf(o.Object) {
 		c.claims.remove(claim, o)
 	}
-	if mayTravel(o.Object) {
+	if MayTravel(o.Object) {
 		c.travelers.remove(o.GetNamespace(), o)
 	}
 }

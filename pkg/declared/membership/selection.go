@@ -65,8 +65,8 @@ func (n namespaceLabels) admits(zone *v1beta1.DNSZone, record v1beta1.Record, an
 	return false
 }
 
-// mayTravel reports whether a record consents to zones of other namespaces.
-func mayTravel(o source.Object) bool {
+// MayTravel reports whether a record consents to zones of other namespaces.
+func MayTravel(o source.Object) bool {
 	_, record := o.(v1beta1.Record)
 	return record && o.GetAnnotations()[v1beta1.AllowZoneNamespacesAnnotation] != ""
 }

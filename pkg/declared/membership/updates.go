@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -221,20 +222,29 @@ func keepStatus(before, after source.Object) source.Object {
 
 // ZoneHandler keeps the cache's zones current as the handler of an informer of zones.
 func (c *Cache) ZoneHandler() toolscache.ResourceEventHandler {
-	set := func(obj any) {
-		if zone, ok := obj.(*v1beta1.DNSZone); ok {
-			c.SetZone(zone)
+	return handlerOf(func(zone *v1beta1.DNSZone) { c.SetZone(zone) }, func(zone *v1beta1.DNSZone) { c.RemoveZone(KeyOfZone(zone)) })
+}
+
+// NamespaceHandler keeps the cache's namespaces current as the handler of an informer of namespaces or of their metadata.
+func (c *Cache) NamespaceHandler() toolscache.ResourceEventHandler {
+	return handlerOf(func(o metav1.Object) { c.SetNamespace(o.GetName(), o.GetLabels()) }, func(o metav1.Object) { c.RemoveNamespace(o.GetName()) })
+}
+
+func handlerOf[T any](set, remove func(T)) toolscache.ResourceEventHandler {
+	setAny := func(obj any) {
+		if o, ok := obj.(T); ok {
+			set(o)
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    set,
-		UpdateFunc: func(_, obj any) { set(obj) },
+		AddFunc:    setAny,
+		UpdateFunc: func(_, obj any) { setAny(obj) },
 		DeleteFunc: func(obj any) {
 			if last, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 				obj = last.Obj
 			}
-			if zone, ok := obj.(*v1beta1.DNSZone); ok {
-				c.RemoveZone(KeyOfZone(zone))
+			if o, ok := obj.(T); ok {
+				remove(o)
 			}
 		},
 	}
