@@ -2,6 +2,7 @@ package review
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,7 +38,9 @@ func newStaticObjects(all ...client.Object) *staticObjects {
 		case *v1beta1.DNSZone:
 			s.members.SetZone(o)
 		case *corev1.Namespace:
-			s.members.SetNamespace(o.Name, o.Labels)
+			labels := map[string]string{corev1.LabelMetadataName: o.Name}
+			maps.Copy(labels, o.Labels)
+			s.members.SetNamespace(o.Name, labels)
 		case *v1beta1.Bind9Instance:
 			s.servers.Instances = append(s.servers.Instances, o)
 		case *v1beta1.DNSProvider:
@@ -56,7 +59,10 @@ func newStaticObjects(all ...client.Object) *staticObjects {
 			s.clusters[client.ObjectKeyFromObject(o)] = true
 		}
 	}
-	for _, o := range all { // now that all zones are known
+	for _, record := range s.recordList {
+		s.members.AssumeNamespace(record.GetNamespace())
+	}
+	for _, o := range all { // now that all zones and namespaces are known
 		s.addKeys(o)
 		s.counts.add(o, 1)
 	}

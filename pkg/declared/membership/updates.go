@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -79,6 +80,16 @@ func (c *Cache) SetNamespace(name string, labels map[string]string) []Affected {
 	}
 	c.namespaces[name] = labels
 	return c.updateTravelers(name)
+}
+
+// AssumeNamespace takes over a namespace of which nothing but the name is known, unless more is.
+func (c *Cache) AssumeNamespace(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, exists := c.namespaces[name]; !exists {
+		c.namespaces[name] = map[string]string{corev1.LabelMetadataName: name}
+		c.updateTravelers(name)
+	}
 }
 
 // RemoveNamespace forgets a namespace that does not exist any more.
