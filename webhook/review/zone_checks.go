@@ -129,7 +129,7 @@ func (s selectorReview) reviewSelector(ctx context.Context, i int, records []v1b
 		if holder == nil || sameZone(holder, s.zone) || s.selectedBefore(record) {
 			continue
 		}
-		if s.objects.zoneCache().Among(holder, s.zone).ZoneOfRecord(record) == holder {
+		if membership.TakesFirst(holder, s.zone, record) {
 			kept.add(holder, record)
 		} else {
 			taken.add(holder, record)

@@ -71,6 +71,11 @@ func MayTravel(o source.Object) bool {
 	return record && o.GetAnnotations()[v1beta1.AllowZoneNamespacesAnnotation] != ""
 }
 
+// TakesFirst reports whether the first of two zones that both select a record has it.
+func TakesFirst(a, b *v1beta1.DNSZone, record v1beta1.Record) bool {
+	return compareTaking(a, b, record.GetNamespace()) < 0
+}
+
 // compareTaking orders zones that select a record: those of its own namespace come first.
 func compareTaking(a, b *v1beta1.DNSZone, namespace string) int {
 	switch ownA, ownB := a.Namespace == namespace, b.Namespace == namespace; {
