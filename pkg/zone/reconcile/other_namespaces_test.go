@@ -45,7 +45,7 @@ func TestRecordsOfOtherNamespaces(t *testing.T) {
 			www.DeletionTimestamp = new(metav1.Now())
 			r.zones.Set(www)
 		},
-		"a zone of its own namespace takes it": func(r *rig, www *v1beta1.ARecord) {
+		"a zone of its own namespace takes it": func(r *rig, _ *v1beta1.ARecord) {
 			own := r.zone.DeepCopy()
 			own.Namespace, own.Name, own.UID, own.Spec.ZoneName = "team", "own", "own", "own.test"
 			r.zones.Set(own)
