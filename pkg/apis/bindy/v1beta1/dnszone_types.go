@@ -99,7 +99,7 @@ type DNSZoneSpec struct {
 	ProviderRefs []ProviderReference `json:"providerRefs,omitempty"`
 
 	// RecordsFrom selects, by label, the records of the zone. A record has to match one selector. Only records of the
-	// zone's own namespace are considered.
+	// zone's own namespace are considered, and those of namespaces that a namespaceSelector matches.
 	//
 	// +optional
 	// +listType=atomic
