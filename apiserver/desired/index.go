@@ -138,6 +138,30 @@ func (x *Index) applyZone(key Key) []Key {
 		concerned = append(concerned, x.markRelated(known)...)
 		concerned = append(concerned, x.markRelated(now)...)
 	}
+	return append(concerned, x.markMembers(affected)...)
+}
+
+// ApplyNamespace takes over a namespace, by whose labels zones select records. It returns what Apply does.
+func (x *Index) ApplyNamespace(namespace metav1.Object, deleted bool) []Key {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var affected []membership.Affected
+	if deleted {
+		affected = x.members.RemoveNamespace(namespace.GetName())
+	} else {
+		affected = x.members.SetNamespace(namespace.GetName(), namespace.GetLabels())
+	}
+	concerned := append(x.markStale(affected), x.markMembers(affected)...)
+	for _, a := range affected {
+		if a.Zone.Name != "" {
+			concerned = append(concerned, KeyOf(a.Zone))
+		}
+	}
+	return concerned
+}
+
+// markMembers makes the next snapshots look at objects whose roles have changed, and lists these. x.mu is held.
+func (x *Index) markMembers(affected []membership.Affected) (objects []Key) {
 	for _, a := range affected {
 		if a.Object == (Key{}) {
 			continue
@@ -145,9 +169,9 @@ func (x *Index) applyZone(key Key) []Key {
 		if a.Zone.Name != "" {
 			x.markDirty(a.Zone, a.Object)
 		}
-		concerned = append(concerned, a.Object)
+		objects = append(objects, a.Object)
 	}
-	return concerned
+	return objects
 }
 
 // markRelated marks the zones above one as stale, of which it may hide data, and those below, of which it may be the parent, and lists

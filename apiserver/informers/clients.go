@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -30,10 +32,14 @@ func listerWatchers(config *rest.Config) (func(example runtime.Object) cache.Lis
 	if err != nil {
 		return nil, fmt.Errorf("making a client for pods: %w", err)
 	}
+	namespaces := cache.NewListWatchFromClient(core.CoreV1().RESTClient(), "namespaces", metav1.NamespaceAll, fields.Everything())
 	pods := cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, func(o *metav1.ListOptions) { o.LabelSelector = podSelector })
 	return func(example runtime.Object) cache.ListerWatcher {
 		if from, ok := own.Of(example); ok {
 			return from
+		}
+		if _, ok := example.(*corev1.Namespace); ok {
+			return namespaces
 		}
 		return pods
 	}, nil

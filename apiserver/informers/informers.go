@@ -33,13 +33,14 @@ const (
 	PodKind         = "Pod"
 	GrantKind       = "ZoneGrant"
 	DNSProviderKind = "DNSProvider"
+	NamespaceKind   = "Namespace"
 )
 
 // Informers hold one cache for each kind.
 type Informers struct {
 	// Home is the namespace of the instances of cluster-scoped clusters that name none.
 	Home string
-	// byKind holds the informers of Pods, ZoneGrants, DNSProviders and all kinds that have a SyncStatus.
+	// byKind holds the informers of Pods, ZoneGrants, DNSProviders, Namespaces and all kinds that have a SyncStatus.
 	byKind map[string]cache.SharedIndexInformer
 	// handled report whether all that was in a cache when it was first filled has been handled.
 	handled []cache.InformerSynced
@@ -80,7 +81,7 @@ func (i *Informers) ListLive(list LiveLister) { i.list = list }
 func NewFrom(from func(example runtime.Object) cache.ListerWatcher, live LiveReader, home string) *Informers {
 	i := &Informers{Home: home, live: live, caches: cachehealth.NewMonitor(), byKind: map[string]cache.SharedIndexInformer{}}
 	for kind, example := range map[string]runtime.Object{
-		PodKind: &corev1.Pod{}, GrantKind: &v1beta1.ZoneGrant{}, DNSProviderKind: &v1beta1.DNSProvider{},
+		PodKind: &corev1.Pod{}, GrantKind: &v1beta1.ZoneGrant{}, DNSProviderKind: &v1beta1.DNSProvider{}, NamespaceKind: &corev1.Namespace{},
 		syncstatus.ZoneKind.Kind: &v1beta1.DNSZone{}, syncstatus.EndpointKind.Kind: &v1alpha1.DNSEndpoint{},
 		syncstatus.InstanceKind.Kind: &v1beta1.Bind9Instance{}, syncstatus.ClusterKind.Kind: &v1beta1.Bind9Cluster{},
 	} {
@@ -178,7 +179,8 @@ func (i *Informers) OnEvent(kind string, handle func(o metav1.Object, deleted bo
 
 // TrackedKinds are the kinds that have a SyncStatus.
 func (i *Informers) TrackedKinds() []string {
-	return slices.DeleteFunc(slices.Collect(maps.Keys(i.byKind)), func(kind string) bool { return kind == PodKind || kind == GrantKind || kind == DNSProviderKind })
+	without := []string{PodKind, GrantKind, DNSProviderKind, NamespaceKind}
+	return slices.DeleteFunc(slices.Collect(maps.Keys(i.byKind)), func(kind string) bool { return slices.Contains(without, kind) })
 }
 
 // DeclaresRecords is true for the TrackedKinds whose objects declare DNS data.

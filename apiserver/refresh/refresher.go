@@ -107,7 +107,7 @@ func (r *Refresher) followEvents() error {
 	}
 	changed := func(metav1.Object, bool) { r.serversChanged() }
 	return errors.Join(r.informers.OnEvent(informers.PodKind, changed), r.informers.OnEvent(informers.GrantKind, changed),
-		r.informers.OnEvent(informers.DNSProviderKind, changed))
+		r.informers.OnEvent(informers.DNSProviderKind, changed), r.informers.OnEvent(informers.NamespaceKind, r.namespaceChanged))
 }
 
 func (r *Refresher) handleEvent(kind string, o metav1.Object, deleted bool) {
@@ -120,6 +120,10 @@ func (r *Refresher) handleEvent(kind string, o metav1.Object, deleted bool) {
 	if informers.DescribesServers(kind) {
 		r.serversChanged()
 	}
+}
+
+func (r *Refresher) namespaceChanged(namespace metav1.Object, deleted bool) {
+	r.trackers.touchObjects(r.index.ApplyNamespace(namespace, deleted)...)
 }
 
 func (r *Refresher) serversChanged() {

@@ -32,13 +32,9 @@ func EndpointStatus(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, n
 		v.access = v.access.or(j.access)
 		v.stalled = cmp.Or(v.stalled, j.zoneFailure(e.Namespace))
 		out.RRsets = mergeRRsets(out.RRsets, p.desiredRRsets())
-		rows, waiting := p.serverRows()
+		rows, waiting := p.serverRowsFor(e.Namespace)
 		for i := range rows {
 			rows[i].Zone = j.shortName()
-			rows[i].Namespace = ""
-			if n := j.servers[i].namespace; n != e.Namespace {
-				rows[i].Namespace = n
-			}
 		}
 		v.rows, v.waiting = append(v.rows, rows...), append(v.waiting, waiting...)
 		if p.at.Before(v.at) {

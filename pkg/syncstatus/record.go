@@ -15,17 +15,18 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// RecordStatus judges a record that belongs to the zone, as it was when the zone was declared.
+// RecordStatus judges a record that belongs to the zone, as it was when the zone was declared. Of a zone in another namespace it
+// reveals no more than name and servers.
 func (j *Evaluation) RecordStatus(r v1beta1.Record) *sync.SyncStatus {
 	out := newSyncStatus(r, v1beta1.KindOf(r).Kind)
 	out.Zone = j.shortName()
 	v := statusFacts{
-		accepted: j.accepted(r), stalled: cmp.Or(stalledCondition(r), j.zoneFailure(j.zone.Namespace)), stored: conditionsOf(r),
+		accepted: j.accepted(r), stalled: cmp.Or(stalledCondition(r), j.zoneFailure(r.GetNamespace())), stored: conditionsOf(r),
 		generation: r.GetGeneration(), at: j.at, remark: j.waitRemark(), access: j.access,
 	}
 	p := j.partOf(r)
 	out.RRsets = p.desiredRRsets()
-	v.rows, v.waiting = p.serverRows()
+	v.rows, v.waiting = p.serverRowsFor(r.GetNamespace())
 	out.Servers, out.Summary = v.rows, summarizeServers(v.rows)
 	out.Status = v.buildStatus()
 	out.ObservedAt = observationTime(j.at, v.rows)
@@ -57,7 +58,7 @@ func (j *Evaluation) accepted(r v1beta1.Record) status.Verdict {
 	case r.GetDeletionTimestamp() != nil:
 		return status.True("Deleting", "the record is being deleted: its data is being removed from the servers")
 	case j.problem != nil:
-		return status.False(j.problem.Reason, fmt.Sprintf("zone %s: %s", j.zone.Name, j.problem.Message))
+		return status.False(j.problem.Reason, fmt.Sprintf("zone %s: %s", j.zone.Name, j.problemFor(r.GetNamespace())))
 	case len(decls) == 0:
 		return status.Unknown(status.Pending, "the record is not part of the zone yet")
 	case !decls[0].Accepted:
@@ -103,6 +104,18 @@ func (p zonePart) serverRows() (rows []sync.ServerStatus, waiting []bool) {
 	rows, waiting = make([]sync.ServerStatus, 0, len(p.servers)), make([]bool, 0, len(p.servers))
 	for _, e := range p.servers {
 		rows, waiting = append(rows, p.compareRRsets(e, p.keys)), append(waiting, e.waiting)
+	}
+	return rows, waiting
+}
+
+// serverRowsFor are serverRows for readers of a namespace: they name that of servers elsewhere.
+func (p zonePart) serverRowsFor(namespace string) (rows []sync.ServerStatus, waiting []bool) {
+	rows, waiting = p.serverRows()
+	for i := range rows {
+		rows[i].Namespace = ""
+		if n := p.servers[i].namespace; n != namespace {
+			rows[i].Namespace = n
+		}
 	}
 	return rows, waiting
 }

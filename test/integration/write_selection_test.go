@@ -175,3 +175,47 @@ func writeInstanceElsewhere(f *fixture) {
 	}
 	f.waitHosted(guest.zone, kube.Settle, map[string]bool{"dns-primary-0-0": false, "dns-secondary-0-0": false})
 }
+
+// A record of another namespace is published while both sides want that, and the namespace has the labels that the zone selects.
+func writeRecordElsewhere(f *fixture) {
+	guest := &fixture{T: f.T, client: f.client, namespace: kube.Namespace(f, "it-traveler"), zone: f.zone, object: f.object}
+	name := "www." + f.zone
+	label := func(team string) {
+		change(f, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: guest.namespace}}, func(n *corev1.Namespace) { n.Labels["team"] = team })
+	}
+	label("yes")
+	record := guest.aRecord("www", "www", "192.0.2.1")
+	guest.create(record)
+	guest.waitReleased(record)
+	change(f, &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}, func(z *v1beta1.DNSZone) {
+		z.Spec.RecordsFrom[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "yes"}}
+	})
+	change(guest, record, func(r *v1beta1.ARecord) {
+		r.Annotations = map[string]string{v1beta1.AllowZoneNamespacesAnnotation: f.namespace}
+	})
+	f.waitServed(name, "A", "192.0.2.1")
+	guest.waitReady(record)
+	own := f.aRecord(f.object+"-www", "www", "192.0.2.2")
+	f.create(own)
+	f.waitServed(name, "A", "192.0.2.1", "192.0.2.2")
+
+	label("no")
+	f.waitServed(name, "A", "192.0.2.2")
+	guest.waitReleased(record)
+	label("yes")
+	f.waitServed(name, "A", "192.0.2.1", "192.0.2.2")
+	guest.waitReady(record)
+
+	change(guest, record, func(r *v1beta1.ARecord) { delete(r.Annotations, v1beta1.AllowZoneNamespacesAnnotation) })
+	f.waitServed(name, "A", "192.0.2.2")
+	guest.waitReleased(record)
+	change(guest, record, func(r *v1beta1.ARecord) {
+		r.Annotations = map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "*"}
+	})
+	f.waitServed(name, "A", "192.0.2.1", "192.0.2.2")
+	if err := f.client.Delete(f.Context(), record); err != nil {
+		f.Fatal(err)
+	}
+	f.waitServed(name, "A", "192.0.2.2")
+	guest.waitGone(record)
+}

@@ -106,6 +106,7 @@ func recordZone(kind v1beta1.RecordKind) func(*membership.Cache, *objectMetadata
 		record.SetNamespace(m.Namespace)
 		record.SetName(m.Name)
 		record.SetLabels(m.Labels)
+		record.SetAnnotations(m.Annotations)
 		zone := zones.ZoneOfRecord(record)
 		if zone == nil {
 			return "", false

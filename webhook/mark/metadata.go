@@ -27,9 +27,10 @@ type objectMetadata struct {
 }
 
 // changesData reports whether an update may change what is in DNS: it changes the specification or the labels of an object that is not
-// being deleted.
+// being deleted, or which namespaces' zones may take it.
 func (m *objectMetadata) changesData(after *objectMetadata) bool {
-	return !isDeleting(m, after) && (!bytes.Equal(m.spec, after.spec) || !maps.Equal(m.Labels, after.Labels))
+	return !isDeleting(m, after) && (!bytes.Equal(m.spec, after.spec) || !maps.Equal(m.Labels, after.Labels) ||
+		m.Annotations[v1beta1.AllowZoneNamespacesAnnotation] != after.Annotations[v1beta1.AllowZoneNamespacesAnnotation])
 }
 
 // isDeleting looks at both: an update may lack the deletion timestamp of the stored object, since kube-apiserver restores it after

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -36,7 +37,7 @@ func NewChecker() (*Checker, error) {
 		return nil, fmt.Errorf("loading the definitions: %w", err)
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering the kinds: %w", err)
 		}
@@ -103,6 +104,9 @@ type checkRun struct {
 func (r *checkRun) checkObject(ctx context.Context, o manifest.Object, namespace string) error {
 	gvk := o.GroupVersionKind()
 	kind, known := r.kinds[gvk]
+	if gvk == corev1.SchemeGroupVersion.WithKind("Namespace") {
+		return r.addTyped(o, false) // Zones select records by its labels.
+	}
 	if !known {
 		if names := r.kindNames(gvk.Group); len(names) > 0 {
 			r.checked++

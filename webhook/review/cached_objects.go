@@ -81,6 +81,15 @@ func NewCachedObjects(c cache.Cache, direct client.Reader, home string) (*Cached
 	}
 	o := &CachedObjects{home: home, members: members, liveClient: newLiveClient(direct), reader: c, records: map[string]toolscache.Indexer{},
 		synced: []toolscache.InformerSynced{handle.HasSynced}}
+	namespaces, err := c.GetInformer(ctx, namespaceMetadata(""))
+	if err != nil {
+		return nil, fmt.Errorf("watching namespaces: %w", err)
+	}
+	labeled, err := namespaces.AddEventHandler(members.NamespaceHandler())
+	if err != nil {
+		return nil, fmt.Errorf("indexing namespaces: %w", err)
+	}
+	o.synced = append(o.synced, labeled.HasSynced)
 	for _, kind := range v1beta1.RecordKinds {
 		if o.records[kind.Kind], err = o.countedInformer(ctx, c, kind.New()); err != nil {
 			return nil, fmt.Errorf("indexing %s: %w", kind.Resource, err)
@@ -271,7 +280,7 @@ func StripForCache(obj any) (any, error) {
 
 // watchedKinds are the kinds that are looked up by their name alone.
 func watchedKinds() []client.Object {
-	return []client.Object{&v1beta1.Bind9Instance{}, &v1beta1.Bind9Cluster{}, &v1beta1.Bind9GlobalCluster{}, &v1beta1.ClusterBind9Provider{}, &v1beta1.ZoneGrant{}, &v1beta1.DNSProvider{}, namespaceMetadata("")}
+	return []client.Object{&v1beta1.Bind9Instance{}, &v1beta1.Bind9Cluster{}, &v1beta1.Bind9GlobalCluster{}, &v1beta1.ClusterBind9Provider{}, &v1beta1.ZoneGrant{}, &v1beta1.DNSProvider{}}
 }
 
 // namespaceMetadata is a namespace of which only the metadata is of interest.

@@ -64,6 +64,8 @@ func TestConditions(t *testing.T) {
 		"record, creation with a deletion time":  {"records.bindy.firestoned.io", "jane", admission.Create, going, "", true},
 		"record, creation by the controller":     {"records.bindy.firestoned.io", controllerUser, admission.Create, plain, "", true},
 		"record, new labels":                     {"changed.records.bindy.firestoned.io", "jane", admission.Update, labeled, plain, true},
+		"record, consent":                        {"changed.records.bindy.firestoned.io", "jane", admission.Update, "{metadata: {annotations: {bindy.firestoned.io/allow-zone-namespaces: dns}}, spec: {name: a}}", plain, true},
+		"marks, consent":                         {"mark.records.bindy.firestoned.io", "jane", admission.Update, "{metadata: {annotations: {bindy.firestoned.io/allow-zone-namespaces: dns}}, spec: {name: a}}", plain, false},
 		"record, nothing changes":                {"changed.records.bindy.firestoned.io", "jane", admission.Update, noted, plain, false},
 		"record, annotation edited":              {"changed.records.bindy.firestoned.io", "jane", admission.Update, unstampedRecord, markedRecord, false},
 		"record that is deleted":                 {"changed.records.bindy.firestoned.io", "jane", admission.Update, going, renamed, false},

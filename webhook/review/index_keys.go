@@ -9,13 +9,15 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
 // keyIndex is the index of records, DNSEndpoints and ZoneGrants in the caches. A grant is under the namespaces that it has limits for. The other keys are canonical names, which end in a dot: the
 // owner name as it is, and with a sign before them the names below which the owner is, the hosts that a delegation names,
-// and the zone. Keys of records that are in no zone yet begin with a slash. Keys of records are within their namespace.
+// and the zone. Keys of records that are in no zone yet begin with a slash. Keys of records are within their namespace, and within anyNamespace as
+// well if zones of other namespaces may take the record.
 const keyIndex = "name"
 
 func belowKey(name string) string      { return "<" + name }
@@ -31,16 +33,29 @@ func unstampedKey(name string) string {
 	return "/" + label
 }
 
+// anyNamespace stands for the namespaces of all records that zones of others may take.
+const anyNamespace = "*"
+
 // inNamespace is a key of the records of a namespace.
 func inNamespace(namespace, key string) string { return namespace + "/" + key }
+
+// namespacesOf are those within which a record is found.
+func namespacesOf(record v1beta1.Record) []string {
+	if membership.MayTravel(record) {
+		return []string{record.GetNamespace(), anyNamespace}
+	}
+	return []string{record.GetNamespace()}
+}
 
 // indexKeys returns the keys of an object of a cache.
 func indexKeys(o any) ([]string, error) {
 	switch o := o.(type) {
 	case v1beta1.Record:
-		keys := recordKeys(o)
-		for i, key := range keys {
-			keys[i] = inNamespace(o.GetNamespace(), key)
+		var keys []string
+		for _, key := range recordKeys(o) {
+			for _, namespace := range namespacesOf(o) {
+				keys = append(keys, inNamespace(namespace, key))
+			}
 		}
 		return keys, nil
 	case *v1alpha1.DNSEndpoint:

@@ -30,9 +30,13 @@ type recordReviewer struct {
 
 func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) (Result, error) {
 	zone := r.objects.zoneCache().ZoneOfRecord(record)
-	warn := zone == nil && r.objects.zoneCache().CountZones(record.GetNamespace()) > 0
+	namespace := record.GetNamespace()
+	if membership.MayTravel(record) {
+		namespace = "" // all
+	}
+	warn := zone == nil && r.objects.zoneCache().CountZones(namespace) > 0
 	if warn {
-		zone = membership.NewCache(r.objects.liveZones(ctx, record.GetNamespace())...).ZoneOfRecord(record)
+		zone = r.objects.zoneCache().Among(r.objects.liveZones(ctx, namespace)...).ZoneOfRecord(record)
 	}
 	if zone == nil {
 		return reviewUnselected(record, warn), nil

@@ -150,7 +150,7 @@ func (r *relatedObjects) collectUnder(ctx context.Context, key string, types ...
 		if len(types) > 0 && kind.Type != "" && !slices.Contains(types, kind.RRType) {
 			continue
 		}
-		records, err := r.objects.recordsUnder(ctx, kind, r.zone.Namespace, key)
+		records, err := r.recordsUnder(ctx, kind, key)
 		if err != nil {
 			return err
 		}
@@ -169,6 +169,16 @@ func (r *relatedObjects) collectUnder(ctx context.Context, key string, types ...
 		r.collectEndpoints(e, key)
 	}
 	return nil
+}
+
+// recordsUnder returns records of the zone's namespace, and of others if the zone selects any.
+func (r *relatedObjects) recordsUnder(ctx context.Context, kind v1beta1.RecordKind, key string) ([]v1beta1.Record, error) {
+	records, err := r.objects.recordsUnder(ctx, kind, r.zone.Namespace, key)
+	if err != nil || !slices.ContainsFunc(r.zone.Spec.RecordsFrom, func(from v1beta1.RecordSource) bool { return from.NamespaceSelector != nil }) {
+		return records, err
+	}
+	others, err := r.objects.recordsUnder(ctx, kind, anyNamespace, key)
+	return slices.Concat(records, others), err
 }
 
 // collectEndpoints notes the endpoints of a DNSEndpoint that are under the key and in the zone.

@@ -1,9 +1,12 @@
 package review
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -48,4 +51,57 @@ func TestSelection(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A record of another namespace is reviewed as one of the zone that selects its namespace: its data, and beside all that the zone has at its name.
+// Messages name no object of the other namespace.
+func TestReviewOfRecordsOfOtherNamespaces(t *testing.T) {
+	open := zoneOf(t, "{metadata: {name: example-com, namespace: dns, uid: z1}, spec: {zoneName: example.com, soaRecord: {primaryNs: ns1.example.com., adminEmail: a@example.com}, recordsFrom: [{selector: {}, namespaceSelector: {matchLabels: {team: 'yes'}}}]}}")
+	own := recordOf(t, www)
+	guest := func(namespace, allow, name string) string {
+		return fmt.Sprintf(`{kind: CNAMERecord, metadata: {name: guest, namespace: %s, annotations: {bindy.firestoned.io/allow-zone-namespaces: %q}}, spec: {name: %q, target: x.test.}}`, namespace, allow, name)
+	}
+	for name, tc := range map[string]struct {
+		object  string
+		allowed bool
+		want    string
+	}{
+		"good":                   {guest("team", "dns", "blog"), true, ""},
+		"bad name":               {guest("team", "dns", "a..b"), false, "spec.name"},
+		"beside the zone's own":  {guest("team", "dns", "www"), true, "declared by an object of another namespace, which is older"},
+		"at the apex":            {guest("team", "dns", "@"), false, "apex"},
+		"no consent":             {guest("team", "", "blog"), true, ""},
+		"consent to others":      {guest("team", "elsewhere", "blog"), true, "no DNSZone in namespace team selects this CNAMERecord"},
+		"namespace not selected": {guest("other", "dns", "www"), true, "no DNSZone in namespace other selects this CNAMERecord"},
+	} {
+		objects := newStaticObjects(open, own, namespaceOf("team", "yes"), namespaceOf("other", "no"))
+		answer := NewHandler(objects).Handle(quick(t), request(t, tc.object, ""))
+		message := strings.Join(answer.Warnings, "\n")
+		if !answer.Allowed {
+			message = answer.Result.Message
+		}
+		if answer.Allowed != tc.allowed || (tc.want == "") != (message == "") || !strings.Contains(message, tc.want) || strings.Contains(message, "dns/www") {
+			t.Errorf("%s: allowed %t, %q", name, answer.Allowed, message)
+		}
+	}
+	// The zone's owner who takes the name of an older record of another namespace learns that it is one.
+	older := recordOf(t, strings.Replace(guest("team", "dns", "shop"), "name: guest,", `name: guest, uid: r9, creationTimestamp: "2026-01-02T00:00:00Z",`, 1))
+	answer := NewHandler(newStaticObjects(open, older, namespaceOf("team", "yes"))).Handle(quick(t), request(t, record("ARecord", "shop", "{name: shop, ipv4Addresses: [192.0.2.7]}"), ""))
+	if message := strings.Join(answer.Warnings, "\n"); !answer.Allowed || !strings.Contains(message, "declared by an object of another namespace, which is older") || strings.Contains(message, "team") {
+		t.Errorf("allowed %t, %q", answer.Allowed, message)
+	}
+	bad := zone("z", `zoneName: other.test, recordsFrom: [{selector: {}, namespaceSelector: {matchExpressions: [{key: a, operator: Like, values: [b]}]}}]`)
+	if answer := NewHandler(example(t)).Handle(quick(t), request(t, bad, "")); answer.Allowed || !strings.Contains(answer.Result.Message, "spec.recordsFrom[0].namespaceSelector.matchExpressions[0]") {
+		t.Errorf("a bad selector: %+v", answer.Result)
+	}
+	// A new zone of the record's own namespace takes it, and says so.
+	taking := `{kind: DNSZone, metadata: {name: own, namespace: team}, spec: {zoneName: team.test, soaRecord: {primaryNs: ns1.team.test., adminEmail: a@team.test}, nameServers: [{hostname: ns1.team.test., ipv4Address: 192.0.2.1}], recordsFrom: [{selector: {}}]}}`
+	answer = NewHandler(newStaticObjects(open, older, namespaceOf("team", "yes"))).Handle(quick(t), request(t, taking, ""))
+	if message := strings.Join(answer.Warnings, "\n"); !answer.Allowed || !strings.Contains(message, "takes CNAMERecord team/guest from a zone of another namespace") || strings.Contains(message, "example-com") {
+		t.Errorf("a zone of its own: allowed %t, %q", answer.Allowed, message)
+	}
+}
+
+func namespaceOf(name, team string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": team}}}
 }

@@ -2,8 +2,10 @@ package review
 
 import (
 	"context"
+	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,6 +37,10 @@ func newStaticObjects(all ...client.Object) *staticObjects {
 		switch o := o.(type) {
 		case *v1beta1.DNSZone:
 			s.members.SetZone(o)
+		case *corev1.Namespace:
+			labels := map[string]string{corev1.LabelMetadataName: o.Name}
+			maps.Copy(labels, o.Labels)
+			s.members.SetNamespace(o.Name, labels)
 		case *v1beta1.Bind9Instance:
 			s.servers.Instances = append(s.servers.Instances, o)
 		case *v1beta1.DNSProvider:
@@ -53,7 +59,10 @@ func newStaticObjects(all ...client.Object) *staticObjects {
 			s.clusters[client.ObjectKeyFromObject(o)] = true
 		}
 	}
-	for _, o := range all { // now that all zones are known
+	for _, record := range s.recordList {
+		s.members.AssumeNamespace(record.GetNamespace())
+	}
+	for _, o := range all { // now that all zones and namespaces are known
 		s.addKeys(o)
 		s.counts.add(o, 1)
 	}
@@ -68,8 +77,10 @@ func (s *staticObjects) addKeys(o client.Object) {
 			keys = keysIn(o, zone.Spec.ZoneName)
 		}
 		for _, key := range keys {
-			at := recordKey{v1beta1.KindOf(o).Kind, o.GetNamespace(), key}
-			s.records[at] = append(s.records[at], o)
+			for _, namespace := range namespacesOf(o) {
+				at := recordKey{v1beta1.KindOf(o).Kind, namespace, key}
+				s.records[at] = append(s.records[at], o)
+			}
 		}
 	case *v1alpha1.DNSEndpoint:
 		for _, key := range endpointKeys(o) {

@@ -71,17 +71,19 @@ func checkSelectors(zone *v1beta1.DNSZone) field.ErrorList {
 	spec := field.NewPath("spec")
 	var problems field.ErrorList
 	for i := range zone.Spec.RecordsFrom {
-		problems = append(problems, checkSelector(spec.Child("recordsFrom").Index(i), &zone.Spec.RecordsFrom[i].Selector)...)
+		from, path := &zone.Spec.RecordsFrom[i], spec.Child("recordsFrom").Index(i)
+		if problems = append(problems, checkSelector(path.Child("selector"), &from.Selector)...); from.NamespaceSelector != nil {
+			problems = append(problems, checkSelector(path.Child("namespaceSelector"), from.NamespaceSelector)...)
+		}
 	}
 	for i := range zone.Spec.Bind9InstancesFrom {
-		problems = append(problems, checkSelector(spec.Child("bind9InstancesFrom").Index(i), &zone.Spec.Bind9InstancesFrom[i].Selector)...)
+		problems = append(problems, checkSelector(spec.Child("bind9InstancesFrom").Index(i).Child("selector"), &zone.Spec.Bind9InstancesFrom[i].Selector)...)
 	}
 	return problems
 }
 
 // checkSelector checks one selector, label by label and requirement by requirement, so that the field at fault is named.
 func checkSelector(path *field.Path, s *metav1.LabelSelector) field.ErrorList {
-	path = path.Child("selector")
 	var problems field.ErrorList
 	for key, value := range s.MatchLabels {
 		one := &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}

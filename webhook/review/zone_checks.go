@@ -129,7 +129,7 @@ func (s selectorReview) reviewSelector(ctx context.Context, i int, records []v1b
 		if holder == nil || sameZone(holder, s.zone) || s.selectedBefore(record) {
 			continue
 		}
-		if membership.NewCache(holder, s.zone).ZoneOfRecord(record) == holder {
+		if membership.TakesFirst(holder, s.zone, record) {
 			kept.add(holder, record)
 		} else {
 			taken.add(holder, record)
@@ -140,7 +140,8 @@ func (s selectorReview) reviewSelector(ctx context.Context, i int, records []v1b
 		return field.Invalid(path, kept.first, fmt.Sprintf("DNSZone %s is older and selects %s, which this selector matches too: "+
 			"a record belongs to one zone, the oldest; narrow the selector, or give the records other labels", kept.zone, kept.describe())), ""
 	case taken.count > 0:
-		return nil, fmt.Sprintf("%s: takes %s from DNSZone %s, which is younger", path, taken.describe(), taken.zone)
+		return nil, fmt.Sprintf("%s: takes %s from %s", path, taken.describe(), taken.from)
+	case s.zone.Spec.RecordsFrom[i].NamespaceSelector != nil: // Those of other namespaces are not looked at.
 	case matches == 0 && !s.objects.hasLiveRecords(ctx, s.zone.Namespace, &s.zone.Spec.RecordsFrom[i].Selector):
 		return nil, fmt.Sprintf("%s: selects none of the records in namespace %s so far", path, s.zone.Namespace)
 	}
@@ -159,12 +160,17 @@ func (s selectorReview) selectedBefore(record v1beta1.Record) bool {
 // otherRecords are records that other zones have, of which the first is named.
 type otherRecords struct {
 	zone, first string
-	count       int
+	// from says whose the first is.
+	from  string
+	count int
 }
 
 func (o *otherRecords) add(holder *v1beta1.DNSZone, record v1beta1.Record) {
 	if o.count++; o.count == 1 {
 		o.zone, o.first = membership.KeyOfZone(holder).String(), source.KeyOf(record).String()
+		if o.from = "DNSZone " + o.zone + ", which is younger"; holder.Namespace != record.GetNamespace() {
+			o.from = "a zone of another namespace, which comes after those of this one"
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/guard"
@@ -222,10 +223,17 @@ func newWorld(objects []source.Object, home string) *world {
 			servers.Grants = append(servers.Grants, o)
 		case *v1beta1.DNSProvider:
 			servers.DNSProviders = append(servers.DNSProviders, o)
+		case *corev1.Namespace:
+			w.members.SetNamespace(o.Name, o.Labels)
 		default:
 			if source.KeyOf(o).Kind != "" {
 				w.members.SetObject(o)
 			}
+		}
+	}
+	for _, o := range objects {
+		if membership.MayTravel(o) {
+			w.members.AssumeNamespace(o.GetNamespace())
 		}
 	}
 	servers.Instances = membership.LiveInstances(servers.Instances)

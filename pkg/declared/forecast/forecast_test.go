@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -157,4 +158,33 @@ func instance() *v1beta1.Bind9Instance {
 	i := &v1beta1.Bind9Instance{ObjectMeta: named("dns", "web-primary-0", 9)}
 	i.Spec.ClusterRef, i.Spec.Role = "web", v1beta1.RolePrimary
 	return i
+}
+
+// What becomes of records of another namespace when the zone selects it, and when the labels of the namespace change.
+func TestCompareOtherNamespaces(t *testing.T) {
+	closed := zone("main", "main.test", 9)
+	open := closed.DeepCopy()
+	open.Spec.RecordsFrom[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "yes"}}
+	byName := closed.DeepCopy()
+	byName.Spec.RecordsFrom[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: "team"}}
+	guest := address("www", "main", "www", "192.0.2.1")
+	guest.Namespace, guest.Annotations = "team", map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "dns"}
+	team := func(label string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Labels: map[string]string{"team": label}}}
+	}
+	added, removed := []string{"appears www.main.test. A: - > 3600 192.0.2.1 by ARecord/www"}, []string{"vanishes www.main.test. A: 3600 192.0.2.1 > - by ARecord/www"}
+	for name, c := range map[string]struct {
+		before, after []source.Object
+		want          []string
+	}{
+		"the zone opens":                {[]source.Object{closed, guest, team("yes")}, []source.Object{open, guest, team("yes")}, added},
+		"the namespace is labeled":      {[]source.Object{open, guest, team("no")}, []source.Object{open, guest, team("yes")}, added},
+		"and not any more":              {[]source.Object{open, guest, team("yes")}, []source.Object{open, guest, team("no")}, removed},
+		"a namespace known by its name": {[]source.Object{closed, guest}, []source.Object{byName, guest}, added},
+		"one that is not known":         {[]source.Object{closed, guest}, []source.Object{open, guest}, nil},
+	} {
+		if diff := cmp.Diff(c.want, describe(Compare(c.before, c.after, "home"))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package membership
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 
@@ -23,6 +24,9 @@ type Cache struct {
 	mu      sync.RWMutex
 	zones   map[ZoneKey]*zoneEntry
 	objects map[source.ObjectKey]*objectEntry
+	// namespaces are those that exist, travelers the records of each that zones of others may take.
+	namespaces namespaceLabels
+	travelers  multimap[string, *objectEntry]
 	// perNamespace counts zones.
 	perNamespace map[string]int
 	// byName holds the zones of each canonical DNS name.
@@ -67,12 +71,22 @@ func NewCache(zones ...*v1beta1.DNSZone) *Cache {
 		zones: map[ZoneKey]*zoneEntry{}, objects: map[source.ObjectKey]*objectEntry{}, perNamespace: map[string]int{},
 		byName: multimap[string, *zoneEntry]{}, selectors: multimap[labelKey, *zoneEntry]{},
 		labels: multimap[labelKey, *objectEntry]{}, claims: multimap[zoneClaim, *objectEntry]{}, unplaced: map[*objectEntry]struct{}{},
+		namespaces: namespaceLabels{}, travelers: multimap[string, *objectEntry]{},
 		below: multimap[string, *zoneEntry]{}, delegations: multimap[delegation, *objectEntry]{}, guests: multimap[string, *objectEntry]{},
 	}
 	for _, zone := range zones {
 		c.SetZone(zone)
 	}
 	return c
+}
+
+// Among returns a cache of some zones, which knows the same namespaces.
+func (c *Cache) Among(zones ...*v1beta1.DNSZone) *Cache {
+	among := NewCache(zones...)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	among.namespaces = maps.Clone(c.namespaces)
+	return among
 }
 
 // Zone is nil if there is no zone with that key.
@@ -139,17 +153,18 @@ func (c *Cache) ZonesBelow(name string) []*v1beta1.DNSZone {
 }
 
 // ZoneOfRecord finds the zone that a record belongs to, nil when no zone selects it. It is the oldest of those that do, by
-// creationTimestamp, then name. A zone with a selector that cannot be read selects with its others. The record need not be in the cache.
+// creationTimestamp, then name: of the zones of its own namespace or, if none of these selects it, of those of other namespaces that do
+// where both sides consent. A zone with a selector that cannot be read selects with its others. The record need not be in the cache.
 func (c *Cache) ZoneOfRecord(record v1beta1.Record) *v1beta1.DNSZone {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	var oldest *zoneEntry
+	var first *zoneEntry
 	for z := range c.zonesSelecting(record) {
-		if oldest == nil || compareSelecting(z.DNSZone, oldest.DNSZone) < 0 {
-			oldest = z
+		if first == nil || compareTaking(z.DNSZone, first.DNSZone, record.GetNamespace()) < 0 {
+			first = z
 		}
 	}
-	return oldest.zone()
+	return first.zone()
 }
 
 // ZoneOfEndpoint finds the zone that one endpoint of a DNSEndpoint, given by its metadata, belongs to, nil when there is none. It is the

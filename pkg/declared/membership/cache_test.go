@@ -21,6 +21,7 @@ import (
 type cluster struct {
 	zones   map[ZoneKey]*v1beta1.DNSZone
 	objects map[source.ObjectKey]source.Object
+	labels  namespaceLabels
 	serial  int
 }
 
@@ -45,14 +46,15 @@ func (c *cluster) rolesOf(o source.Object, zones []*v1beta1.DNSZone) map[ZoneKey
 	deleted := o.GetDeletionTimestamp() != nil
 	switch o := o.(type) {
 	case v1beta1.Record:
-		selecting, holder := zonesSelecting(zones, o), holderOf(zones, o)
+		selecting, holder := c.labels.zonesSelecting(zones, o), c.labels.holderOf(zones, o)
 		for i, z := range selecting {
 			switch {
 			case deleted && i == 0 && holder == nil && hasFinalizer(o):
 				roles[KeyOfZone(z)] = Leaving
 			case deleted:
-			case i > 0:
+			case i > 0 && z.Namespace == o.GetNamespace():
 				roles[KeyOfZone(z)] = AlsoSelected
+			case i > 0:
 			case holder == nil || holder == z:
 				roles[KeyOfZone(z)] = Selected
 			default:
@@ -133,7 +135,11 @@ func (c *cluster) zone(r *rand.Rand) *v1beta1.DNSZone {
 	z.Spec.ZoneName = pick(r, randomZoneNames)
 	z.Annotations = map[string]string{v1beta1.AllowEndpointNamespacesAnnotation: pick(r, []string{"", "", "*", "a", "b"})}
 	for range r.IntN(3) {
-		z.Spec.RecordsFrom = append(z.Spec.RecordsFrom, v1beta1.RecordSource{Selector: pick(r, randomSelectors)})
+		from := v1beta1.RecordSource{Selector: pick(r, randomSelectors)}
+		if r.IntN(2) == 0 {
+			from.NamespaceSelector = &metav1.LabelSelector{MatchLabels: pick(r, randomLabels)}
+		}
+		z.Spec.RecordsFrom = append(z.Spec.RecordsFrom, from)
 	}
 	return z
 }
@@ -167,9 +173,10 @@ func (c *cluster) object(r *rand.Rand) source.Object {
 	case *v1beta1.AAAARecord:
 		o.ObjectMeta = meta
 	}
-	record.SetAnnotations(map[string]string{v1beta1.ZoneAnnotation: pick(r, append([]string{"", ""}, randomZoneNames...))})
+	record.SetAnnotations(map[string]string{v1beta1.ZoneAnnotation: pick(r, append([]string{"", ""}, randomZoneNames...)),
+		v1beta1.AllowZoneNamespacesAnnotation: pick(r, []string{"", "*", "a", "b"})})
 	if maybe(r) {
-		record.GetRecordStatus().ZoneRef = &v1beta1.ZoneReference{Name: pick(r, []string{"z1", "z2", "z9"})}
+		record.GetRecordStatus().ZoneRef = &v1beta1.ZoneReference{Name: pick(r, []string{"z1", "z2", "z9"}), Namespace: pick(r, []string{"", "a", "b"})}
 	}
 	return record
 }
@@ -177,7 +184,7 @@ func (c *cluster) object(r *rand.Rand) source.Object {
 func TestMembersAreWhatALookAtEverythingSays(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		c := &cluster{zones: map[ZoneKey]*v1beta1.DNSZone{}, objects: map[source.ObjectKey]source.Object{}}
+		c := &cluster{zones: map[ZoneKey]*v1beta1.DNSZone{}, objects: map[source.ObjectKey]source.Object{}, labels: namespaceLabels{}}
 		m := NewCache()
 		before := c.roles()
 		for step := range 60 {
@@ -199,7 +206,15 @@ func TestMembersAreWhatALookAtEverythingSays(t *testing.T) {
 
 // step changes one thing; changed is the object that was written, if one was.
 func (c *cluster) step(r *rand.Rand, m *Cache) (affected []Affected, changed source.ObjectKey) {
-	switch r.IntN(6) {
+	switch r.IntN(8) {
+	case 7:
+		namespace := pick(r, randomNamespaces)
+		if maybe(r) {
+			delete(c.labels, namespace)
+			return m.RemoveNamespace(namespace), changed
+		}
+		c.labels[namespace] = pick(r, randomLabels)
+		return m.SetNamespace(namespace, c.labels[namespace]), changed
 	case 0, 1:
 		z := c.zone(r)
 		c.zones[KeyOfZone(z)] = z
@@ -249,8 +264,11 @@ func checkEmpties(t *testing.T, c *cluster, m *Cache) {
 	for key := range c.zones {
 		m.RemoveZone(key)
 	}
+	for namespace := range c.labels {
+		m.RemoveNamespace(namespace)
+	}
 	if n := len(m.zones) + len(m.objects) + len(m.byName) + len(m.selectors) + len(m.labels) + len(m.claims) + len(m.unplaced) + len(m.perNamespace) +
-		len(m.below) + len(m.delegations) + len(m.guests); n != 0 {
+		len(m.below) + len(m.delegations) + len(m.guests) + len(m.namespaces) + len(m.travelers); n != 0 {
 		t.Errorf("%d entries are kept of nothing: %+v", n, m)
 	}
 }
@@ -361,7 +379,7 @@ func TestHolderOf(t *testing.T) {
 				record.Annotations = map[string]string{v1beta1.ZoneAnnotation: c.stamp}
 			}
 			got := ""
-			if z := holderOf(zones, record); z != nil {
+			if z := (namespaceLabels{}).holderOf(zones, record); z != nil {
 				got = z.Name
 			}
 			if got != c.want {

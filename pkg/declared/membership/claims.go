@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -19,17 +20,27 @@ func (c zoneClaim) matches(zone *v1beta1.DNSZone) bool {
 	return zone.Namespace == c.namespace && (c.name == zone.Name || c.name == "" && c.dnsName == zone.Spec.ZoneName)
 }
 
-// claimsOf yields the claims of an object: at most one of a record, which its status makes or, as long as the status was
-// not written, its annotation beside our finalizer.
+// holds reports whether a claim of a record is about a zone. One of anyNamespace is about the zones of other namespaces that admit the
+// record: everybody may write an annotation.
+func (n namespaceLabels) holds(claim zoneClaim, record v1beta1.Record, zone *v1beta1.DNSZone) bool {
+	if claim.namespace != anyNamespace {
+		return claim.matches(zone)
+	}
+	return claim.dnsName == zone.Spec.ZoneName && zone.Namespace != record.GetNamespace() &&
+		n.admits(zone, record, func(*v1beta1.RecordSource) bool { return true })
+}
+
+// claimsOf yields the claims of an object. Of a record its status makes one or, as long as the status was not written, its annotation
+// beside our finalizer: about a zone of its namespace and, if it may travel, about those of others.
 func claimsOf(o source.Object) iter.Seq[zoneClaim] {
 	return func(yield func(zoneClaim) bool) {
 		switch o := o.(type) {
 		case v1beta1.Record:
 			ref, stamp := o.GetRecordStatus().ZoneRef, o.GetAnnotations()[v1beta1.ZoneAnnotation]
 			if ref != nil {
-				yield(zoneClaim{o.GetNamespace(), ref.Name, ""})
-			} else if stamp != "" && hasFinalizer(o) {
-				yield(zoneClaim{o.GetNamespace(), "", stamp})
+				yield(zoneClaim{cmp.Or(ref.Namespace, o.GetNamespace()), ref.Name, ""})
+			} else if stamp != "" && hasFinalizer(o) && yield(zoneClaim{o.GetNamespace(), "", stamp}) && MayTravel(o) {
+				yield(zoneClaim{anyNamespace, "", stamp})
 			}
 		case *v1alpha1.DNSEndpoint:
 			for _, ref := range o.Status.Zones {
@@ -51,7 +62,7 @@ func (c *Cache) holderOf(record v1beta1.Record) *zoneEntry {
 		}
 		name, _ := source.ZoneName(claim.dnsName)
 		for z := range c.byName[name] {
-			if claim.matches(z.DNSZone) && (holder == nil || prefersHolder(record, z.DNSZone, holder.DNSZone)) {
+			if c.namespaces.holds(claim, record, z.DNSZone) && (holder == nil || c.namespaces.prefersHolder(record, z.DNSZone, holder.DNSZone)) {
 				holder = z
 			}
 		}
@@ -59,10 +70,8 @@ func (c *Cache) holderOf(record v1beta1.Record) *zoneEntry {
 	return holder
 }
 
-func prefersHolder(record v1beta1.Record, a, b *v1beta1.DNSZone) bool {
-	selectsA, _ := SelectsRecord(a, record)
-	selectsB, _ := SelectsRecord(b, record)
-	if selectsA != selectsB {
+func (n namespaceLabels) prefersHolder(record v1beta1.Record, a, b *v1beta1.DNSZone) bool {
+	if selectsA := n.selects(a, record); selectsA != n.selects(b, record) {
 		return selectsA
 	}
 	return compareZones(a, b) < 0

@@ -74,14 +74,15 @@ func (c *Cache) updateDelegation(o *objectEntry) []Affected {
 	return affected
 }
 
-// delegatedNameOf is nil if an object delegates nothing in the zone that it belongs to.
+// delegatedNameOf is nil if an object delegates nothing in the zone that it belongs to. An NSRecord of another namespace permits nobody to
+// have a zone there: that is for the zone's own namespace to say.
 func delegatedNameOf(o *objectEntry) *delegatedName {
 	ns, ok := o.Object.(*v1beta1.NSRecord)
 	if !ok {
 		return nil
 	}
 	for _, r := range o.roles {
-		if name, err := source.OwnerName(ns.RecordName(), r.zone.Spec.ZoneName); r.role == Selected && err == nil && name != r.zone.name {
+		if name, err := source.OwnerName(ns.RecordName(), r.zone.Spec.ZoneName); r.role == Selected && r.zone.Namespace == ns.Namespace && err == nil && name != r.zone.name {
 			return &delegatedName{delegation{r.zone, name}, ns.Spec.Nameserver}
 		}
 	}

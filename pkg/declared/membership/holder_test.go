@@ -26,7 +26,7 @@ func TestHolderOfNamesakes(t *testing.T) {
 			Name: "www", Labels: map[string]string{"zone": label}, Finalizers: []string{v1beta1.Finalizer},
 			Annotations: map[string]string{v1beta1.ZoneAnnotation: "example.com"},
 		}}
-		if got := holderOf(zones, record); got == nil || got.Name != want {
+		if got := (namespaceLabels{}).holderOf(zones, record); got == nil || got.Name != want {
 			t.Errorf("labeled %s: held by %v, want %s", label, got, want)
 		}
 		m := NewCache()

@@ -29,21 +29,32 @@ func (m multimap[K, V]) remove(key K, value V) {
 }
 
 // labelKey is a label of the records of a namespace: with this value, or with any. Without a label it stands for every
-// record of the namespace.
+// record of the namespace. Of anyNamespace are those records that may travel.
 type labelKey struct {
 	namespace, label, value string
 	any                     bool
 }
 
+// anyNamespace stands for all namespaces.
+const anyNamespace = "*"
+
 // labelsOf yields the keys of a record's labels; none for a DNSEndpoint.
 func labelsOf(o source.Object) iter.Seq[labelKey] {
 	return func(yield func(labelKey) bool) {
-		if _, ok := o.(v1beta1.Record); !ok || !yield(labelKey{namespace: o.GetNamespace()}) {
-			return
+		namespaces := []string{o.GetNamespace(), anyNamespace}
+		if _, ok := o.(v1beta1.Record); !ok {
+			namespaces = nil
+		} else if !MayTravel(o) {
+			namespaces = namespaces[:1]
 		}
-		for label, value := range o.GetLabels() {
-			if !yield(labelKey{namespace: o.GetNamespace(), label: label, value: value}) {
+		for _, namespace := range namespaces {
+			if !yield(labelKey{namespace: namespace}) {
 				return
+			}
+			for label, value := range o.GetLabels() {
+				if !yield(labelKey{namespace: namespace, label: label, value: value}) {
+					return
+				}
 			}
 		}
 	}
@@ -98,7 +109,10 @@ func (c *Cache) indexZone(z *zoneEntry) {
 	}
 	z.labels = nil
 	for i := range z.Spec.RecordsFrom {
-		z.labels = append(z.labels, c.rarestLabels(z.Namespace, &z.Spec.RecordsFrom[i].Selector)...)
+		from := &z.Spec.RecordsFrom[i]
+		if z.labels = append(z.labels, c.rarestLabels(z.Namespace, &from.Selector)...); from.NamespaceSelector != nil {
+			z.labels = append(z.labels, c.rarestLabels(anyNamespace, &from.Selector)...)
+		}
 	}
 	for _, label := range z.labels {
 		c.selectors.add(label, z)
@@ -125,6 +139,9 @@ func (c *Cache) indexObject(o *objectEntry) {
 	for claim := range claimsOf(o.Object) {
 		c.claims.add(claim, o)
 	}
+	if MayTravel(o.Object) {
+		c.travelers.add(o.GetNamespace(), o)
+	}
 }
 
 func (c *Cache) unindexObject(o *objectEntry) {
@@ -134,6 +151,9 @@ func (c *Cache) unindexObject(o *objectEntry) {
 	for claim := range claimsOf(o.Object) {
 		c.claims.remove(claim, o)
 	}
+	if MayTravel(o.Object) {
+		c.travelers.remove(o.GetNamespace(), o)
+	}
 }
 
 // zonesSelecting yields the zones that select a record; one that does with several labels may come more than once.
@@ -141,7 +161,7 @@ func (c *Cache) zonesSelecting(record v1beta1.Record) iter.Seq[*zoneEntry] {
 	return func(yield func(*zoneEntry) bool) {
 		selecting := func(label labelKey) bool {
 			for z := range c.selectors[label] {
-				if ok, _ := SelectsRecord(z.DNSZone, record); ok && !yield(z) {
+				if c.namespaces.selects(z.DNSZone, record) && !yield(z) {
 					return false
 				}
 			}
@@ -202,6 +222,7 @@ func (c *Cache) candidates(z *zoneEntry) map[*objectEntry]Role {
 	}
 	add(c.claims[zoneClaim{z.Namespace, z.Name, ""}])
 	add(c.claims[zoneClaim{z.Namespace, "", z.Spec.ZoneName}])
+	add(c.claims[zoneClaim{anyNamespace, "", z.Spec.ZoneName}])
 	add(c.unplaced)
 	add(c.guests[z.Namespace])
 	for name := range namesUpFrom(z.name) {

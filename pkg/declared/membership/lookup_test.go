@@ -45,7 +45,7 @@ func compareLookups(t *testing.T, cache *Cache, stored map[ZoneKey]*v1beta1.DNSZ
 			inNamespace++
 		}
 	}
-	if want, got := firstOf(zonesSelecting(all, record)), cache.ZoneOfRecord(record); want != got {
+	if want, got := firstOf((namespaceLabels{}).zonesSelecting(all, record)), cache.ZoneOfRecord(record); want != got {
 		t.Fatalf("labels %v: found %v, want %v", record.GetLabels(), got, want)
 	}
 	endpoint := endpointOf("x", "y")

@@ -12,23 +12,23 @@ import (
 )
 
 // zonesSelecting looks at all zones and returns those that select a record, the one that it belongs to first.
-func zonesSelecting(zones []*v1beta1.DNSZone, record v1beta1.Record) []*v1beta1.DNSZone {
+func (n namespaceLabels) zonesSelecting(zones []*v1beta1.DNSZone, record v1beta1.Record) []*v1beta1.DNSZone {
 	var found []*v1beta1.DNSZone
 	for _, zone := range zones {
-		if ok, _ := SelectsRecord(zone, record); ok {
+		if n.selects(zone, record) {
 			found = append(found, zone)
 		}
 	}
-	slices.SortFunc(found, compareSelecting)
+	slices.SortFunc(found, func(a, b *v1beta1.DNSZone) int { return compareTaking(a, b, record.GetNamespace()) })
 	return found
 }
 
 // holderOf looks at all zones and returns the one that may hold data of a record.
-func holderOf(zones []*v1beta1.DNSZone, record v1beta1.Record) *v1beta1.DNSZone {
+func (n namespaceLabels) holderOf(zones []*v1beta1.DNSZone, record v1beta1.Record) *v1beta1.DNSZone {
 	var holder *v1beta1.DNSZone
 	for claim := range claimsOf(record) {
 		for _, zone := range zones {
-			if claim.matches(zone) && (holder == nil || prefersHolder(record, zone, holder)) {
+			if n.holds(claim, record, zone) && (holder == nil || n.prefersHolder(record, zone, holder)) {
 				holder = zone
 			}
 		}

@@ -313,7 +313,7 @@ func TestRefusalsAreAsDefined(t *testing.T) {
 			}
 			delegated := map[ZoneKey][]string{}
 			for _, ns := range records {
-				if zone := firstOf(zonesSelecting(slices.Collect(maps.Values(zones)), ns)); zone != nil {
+				if zone := firstOf((namespaceLabels{}).zonesSelecting(slices.Collect(maps.Values(zones)), ns)); zone != nil {
 					if name, err := source.OwnerName(ns.Spec.Name, zone.Spec.ZoneName); err == nil && ns.Spec.Nameserver != "ns.provider.example." {
 						delegated[KeyOfZone(zone)] = append(delegated[KeyOfZone(zone)], name)
 					}

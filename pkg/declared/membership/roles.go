@@ -77,13 +77,16 @@ func (c *Cache) rolesOf(o *objectEntry) roleList {
 	return nil
 }
 
-// recordRoles assigns a record to the oldest zone that selects it, unless another one still holds data of it.
+// recordRoles assigns a record to the first of the zones that select it, unless another one still holds data of it. A zone of another
+// namespace learns of no record that is not its own.
 func (c *Cache) recordRoles(record v1beta1.Record) roleList {
 	var all roleList
 	var oldest *zoneEntry
 	for z := range c.zonesSelecting(record) {
-		all.set(z, AlsoSelected)
-		if oldest == nil || compareSelecting(z.DNSZone, oldest.DNSZone) < 0 {
+		if z.Namespace == record.GetNamespace() {
+			all.set(z, AlsoSelected)
+		}
+		if oldest == nil || compareTaking(z.DNSZone, oldest.DNSZone, record.GetNamespace()) < 0 {
 			oldest = z
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -67,6 +69,43 @@ func (c *Cache) RemoveObject(last source.Object) []Affected {
 	o.roles = nil
 	affected = append(affected, c.updateDelegation(o)...)
 	return affected
+}
+
+// SetNamespace takes over the labels of a namespace.
+func (c *Cache) SetNamespace(name string, labels map[string]string) []Affected {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, exists := c.namespaces[name]; exists && maps.Equal(known, labels) {
+		return nil
+	}
+	c.namespaces[name] = labels
+	return c.updateTravelers(name)
+}
+
+// AssumeNamespace takes over a namespace of which nothing but the name is known, unless more is.
+func (c *Cache) AssumeNamespace(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, exists := c.namespaces[name]; !exists {
+		c.namespaces[name] = map[string]string{corev1.LabelMetadataName: name}
+		c.updateTravelers(name)
+	}
+}
+
+// RemoveNamespace forgets a namespace that does not exist any more.
+func (c *Cache) RemoveNamespace(name string) []Affected {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.namespaces, name)
+	return c.updateTravelers(name)
+}
+
+func (c *Cache) updateTravelers(namespace string) []Affected {
+	found := map[*objectEntry]Role{}
+	for o := range c.travelers[namespace] {
+		found[o] = NoRole
+	}
+	return c.updateAll(found)
 }
 
 // SetZone takes over a zone as it is now.
@@ -194,20 +233,29 @@ func keepStatus(before, after source.Object) source.Object {
 
 // ZoneHandler keeps the cache's zones current as the handler of an informer of zones.
 func (c *Cache) ZoneHandler() toolscache.ResourceEventHandler {
-	set := func(obj any) {
-		if zone, ok := obj.(*v1beta1.DNSZone); ok {
-			c.SetZone(zone)
+	return handlerOf(func(zone *v1beta1.DNSZone) { c.SetZone(zone) }, func(zone *v1beta1.DNSZone) { c.RemoveZone(KeyOfZone(zone)) })
+}
+
+// NamespaceHandler keeps the cache's namespaces current as the handler of an informer of namespaces or of their metadata.
+func (c *Cache) NamespaceHandler() toolscache.ResourceEventHandler {
+	return handlerOf(func(o metav1.Object) { c.SetNamespace(o.GetName(), o.GetLabels()) }, func(o metav1.Object) { c.RemoveNamespace(o.GetName()) })
+}
+
+func handlerOf[T any](set, remove func(T)) toolscache.ResourceEventHandler {
+	setAny := func(obj any) {
+		if o, ok := obj.(T); ok {
+			set(o)
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    set,
-		UpdateFunc: func(_, obj any) { set(obj) },
+		AddFunc:    setAny,
+		UpdateFunc: func(_, obj any) { setAny(obj) },
 		DeleteFunc: func(obj any) {
 			if last, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 				obj = last.Obj
 			}
-			if zone, ok := obj.(*v1beta1.DNSZone); ok {
-				c.RemoveZone(KeyOfZone(zone))
+			if o, ok := obj.(T); ok {
+				remove(o)
 			}
 		},
 	}

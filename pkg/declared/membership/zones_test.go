@@ -38,7 +38,7 @@ func TestZoneOfRecord(t *testing.T) {
 	broken.Spec.RecordsFrom = []v1beta1.RecordSource{{Selector: requirement("x", "Near")}}
 	zones := []*v1beta1.DNSZone{young, broken, twin, blind, old}
 	record := aRecord(object("www", 1), "www")
-	if diff := cmp.Diff([]string{"old", "twin", "young"}, zoneNames(zonesSelecting(zones, record)...)); diff != "" {
+	if diff := cmp.Diff([]string{"old", "twin", "young"}, zoneNames((namespaceLabels{}).zonesSelecting(zones, record)...)); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"old"}, zoneNames(NewCache(zones...).ZoneOfRecord(record))); diff != "" {

@@ -149,9 +149,9 @@ func Unselected(prev v1beta1.RecordStatus, generation int64, why Verdict, now ti
 	return next
 }
 
-// ElsewhereRemark completes a message about a record that no zone selects: what a zone of another namespace takes.
-const ElsewhereRemark = "; a zone of another namespace takes DNSEndpoints, not records: put the data into a DNSEndpoint whose annotation " +
-	v1beta1.AllowZoneNamespacesAnnotation + " lists that namespace, and list this one in annotation " + v1beta1.AllowEndpointNamespacesAnnotation + " of the zone"
+// ElsewhereRemark completes a message about a record that no zone selects: how a zone of another namespace takes it.
+const ElsewhereRemark = "; a zone of another namespace takes it if a spec.recordsFrom[].namespaceSelector of the zone matches this namespace, and annotation " +
+	v1beta1.AllowZoneNamespacesAnnotation + " of the record lists the zone's"
 
 // Set writes one condition; its transition time changes only with its status. Ready is the first of all: scripts read conditions[0].
 func Set(conditions *[]metav1.Condition, kind string, v Verdict, generation int64, now time.Time) {

@@ -92,9 +92,9 @@ func TestMessagesStayShortAndValid(t *testing.T) {
 	}
 }
 
-// Who is told that no zone selects a record learns what a zone of another namespace takes.
+// Who is told that no zone selects a record learns how a zone of another namespace does.
 func TestElsewhereRemark(t *testing.T) {
-	for _, want := range []string{"takes DNSEndpoints, not records", "bindy.firestoned.io/allow-zone-namespaces lists", "bindy.firestoned.io/allow-endpoint-namespaces of the zone"} {
+	for _, want := range []string{"spec.recordsFrom[].namespaceSelector of the zone", "bindy.firestoned.io/allow-zone-namespaces of the record"} {
 		if got := NoZoneSelects(&v1beta1.ARecord{}).Message; !strings.Contains(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}

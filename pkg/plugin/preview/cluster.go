@@ -11,6 +11,7 @@ import (
 	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,6 +89,29 @@ func (c *cluster) read(ctx context.Context, namespaces []string) error {
 		}
 	}
 	c.after = maps.Clone(c.before)
+	return nil
+}
+
+// readNamespaces reads the namespaces if a zone selects records by their labels.
+func (c *cluster) readNamespaces(ctx context.Context) error {
+	selects := func(o source.Object) bool {
+		zone, ok := o.(*v1beta1.DNSZone)
+		return ok && slices.ContainsFunc(zone.Spec.RecordsFrom, func(from v1beta1.RecordSource) bool { return from.NamespaceSelector != nil })
+	}
+	if !slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(c.before)), slices.Collect(maps.Values(c.after))), selects) {
+		return nil
+	}
+	list := &corev1.NamespaceList{}
+	switch err := c.client.List(ctx, list); {
+	case apierrors.IsForbidden(err):
+		c.addRemark("labels of namespaces are not taken into account: %v", err)
+	case err != nil:
+		return fmt.Errorf("listing namespaces: %w", err)
+	}
+	for i := range list.Items {
+		key := objectKey{Kind: "Namespace", Name: list.Items[i].Name}
+		c.before[key], c.after[key] = &list.Items[i], &list.Items[i]
+	}
 	return nil
 }
 

@@ -12,6 +12,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -156,12 +158,16 @@ func (o *options) newCluster(errOut io.Writer) (*cluster, error) {
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
+	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Namespace{}, &corev1.NamespaceList{})
+	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
 	return scheme, errors.Join(v1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
 }
 
 // plan finds what would change. Objects of other kinds are passed over.
 func (o *options) plan(ctx context.Context, c *cluster, objects []manifest.Object, prune labels.Selector) (Report, error) {
-	objects = slices.DeleteFunc(objects, func(object manifest.Object) bool { return !c.client.Scheme().Recognizes(object.GroupVersionKind()) })
+	objects = slices.DeleteFunc(objects, func(object manifest.Object) bool {
+		return !c.client.Scheme().Recognizes(object.GroupVersionKind()) || object.GetKind() == "Namespace"
+	})
 	kept, namespaces := map[objectKey]bool{}, map[string]bool{c.namespace: true}
 	for _, object := range objects {
 		if clusterScoped[object.GetKind()] {
@@ -186,6 +192,9 @@ func (o *options) plan(ctx context.Context, c *cluster, objects []manifest.Objec
 		if err := c.prune(ctx, prune, kept, namespaces); err != nil {
 			return Report{}, err
 		}
+	}
+	if err := c.readNamespaces(ctx); err != nil {
+		return Report{}, err
 	}
 	values := func(m map[objectKey]source.Object) []source.Object { return slices.Collect(maps.Values(m)) }
 	return Report{

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/kube/manifest"
 	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
 )
@@ -254,5 +256,26 @@ func TestPlanOfAGuardedZone(t *testing.T) {
 	_, text, err := makePlan(t, "app=dns", guarded, interceptor.Funcs{}, stored(t, guarded+record("www", "192.0.2.1"))...)
 	if want := "\nDNSZone dns/main would be Held: "; !errors.Is(err, ErrChanges) || !strings.Contains(text, want) {
 		t.Errorf("%v: no %q in\n%s", err, want, text)
+	}
+}
+
+// Labels of namespaces are read where a zone selects records by them, and only there.
+func TestPlanReadsNamespaces(t *testing.T) {
+	open := strings.Replace(zoneText, "recordsFrom: [{", "recordsFrom: [{namespaceSelector: {matchLabels: {team: 'yes'}}, ", 1)
+	guest := stored(t, strings.Replace(record("www", "192.0.2.1"), "namespace: dns", "namespace: team", 1))[0]
+	guest.GetAnnotations()[v1beta1.AllowZoneNamespacesAnnotation] = "dns"
+	live := append(stored(t, zoneText), guest, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Labels: map[string]string{"team": "yes"}}})
+	reads := 0
+	funcs := interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if _, ok := list.(*corev1.NamespaceList); ok {
+			reads++
+		}
+		return c.List(ctx, list, opts...)
+	}}
+	if _, text, _ := makePlan(t, "", zoneText, funcs, live...); reads > 0 || text != "no answer changes\n" {
+		t.Errorf("namespaces were read %d times: %q", reads, text)
+	}
+	if _, text, _ := makePlan(t, "", open, funcs, live...); reads != 1 || !strings.Contains(text, "appears   www.main.test.") {
+		t.Errorf("namespaces were read %d times: %q", reads, text)
 	}
 }

@@ -99,7 +99,7 @@ type DNSZoneSpec struct {
 	ProviderRefs []ProviderReference `json:"providerRefs,omitempty"`
 
 	// RecordsFrom selects, by label, the records of the zone. A record has to match one selector. Only records of the
-	// zone's own namespace are considered.
+	// zone's own namespace are considered, and those of namespaces that a namespaceSelector matches.
 	//
 	// +optional
 	// +listType=atomic
@@ -258,6 +258,12 @@ type InstanceSource struct {
 type RecordSource struct {
 	// Selector over the labels of records. An empty selector matches every record of the namespace.
 	Selector metav1.LabelSelector `json:"selector"`
+	// NamespaceSelector over the labels of namespaces: besides the records of the zone's own namespace, the selector is for those of
+	// namespaces that this matches, if their annotation bindy.firestoned.io/allow-zone-namespaces lists the zone's namespace. An empty one
+	// matches every namespace. Such records may have any name of the zone, and a zone of their own namespace goes before this one.
+	//
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 }
 
 // NameServer is an authoritative server of a zone.

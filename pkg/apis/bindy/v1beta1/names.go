@@ -13,9 +13,10 @@ const (
 	ZoneAnnotation = GroupName + "/zone"
 	// InstanceIndexAnnotation on an instance of a cluster holds its zero-based number within its role, in decimal.
 	InstanceIndexAnnotation = GroupName + "/instance-index"
-	// AllowZoneNamespacesAnnotation on an instance lists the other namespaces whose zones may select it, on a DNSEndpoint
-	// those whose zones may take its endpoints: a comma-separated list, or "*" for all. Without it only zones of the
-	// object's own namespace may. The zone has to name the object's namespace as well, by one of the next two.
+	// AllowZoneNamespacesAnnotation on an instance lists the other namespaces whose zones may select it, on a record or a DNSEndpoint
+	// those whose zones may take it: a comma-separated list, or "*" for all. Without it only zones of the
+	// object's own namespace may. The zone has to admit the object's namespace as well, by one of the next two or, for records, by
+	// spec.recordsFrom[].namespaceSelector.
 	AllowZoneNamespacesAnnotation = GroupName + "/allow-zone-namespaces"
 	// AllowEndpointNamespacesAnnotation on a zone lists the other namespaces whose DNSEndpoints may publish in it: a
 	// comma-separated list, or "*" for all. Without it only those of the zone's own namespace may.

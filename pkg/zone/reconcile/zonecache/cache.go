@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -49,7 +50,7 @@ func New() *Cache {
 	}
 }
 
-// Set stores a DNSZone or an object that declares data, and returns the requests to which the change leads. What changes
+// Set stores a DNSZone, a namespace or an object that declares data, and returns the requests to which the change leads. What changes
 // status alone leads to none.
 func (c *Cache) Set(o any) []ctrl.Request {
 	c.mu.Lock()
@@ -62,13 +63,15 @@ func (c *Cache) Set(o any) []ctrl.Request {
 			return requests
 		}
 		return append(requests, inventory.RequestFor(o))
+	case *corev1.Namespace:
+		return c.markDirty(c.Members.SetNamespace(o.Name, o.Labels))
 	case source.Object:
 		return c.markDirty(c.Members.SetObject(o))
 	}
 	return nil
 }
 
-// Remove drops a DNSZone or an object that declares data, given as it was last, and returns the requests to which that
+// Remove drops a DNSZone, a namespace or an object that declares data, given as it was last, and returns the requests to which that
 // leads.
 func (c *Cache) Remove(last any) []ctrl.Request {
 	c.mu.Lock()
@@ -81,6 +84,8 @@ func (c *Cache) Remove(last any) []ctrl.Request {
 		delete(c.since, key)
 		delete(c.released, key)
 		return requests
+	case *corev1.Namespace:
+		return c.markDirty(c.Members.RemoveNamespace(o.Name))
 	case source.Object:
 		affected := c.Members.RemoveObject(o)
 		return c.markDirty(slices.DeleteFunc(affected, func(a membership.Affected) bool { return c.takeReleased(a, o.GetUID()) }))

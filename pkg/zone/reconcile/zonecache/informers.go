@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -54,7 +55,7 @@ func (s *Source) watchAll(ctx context.Context, queue workqueue.TypedRateLimiting
 	if err := s.watchKind(ctx, queue, &v1beta1.DNSZone{}); err != nil {
 		return err
 	}
-	kinds := []client.Object{&v1alpha1.DNSEndpoint{}}
+	kinds := []client.Object{&v1alpha1.DNSEndpoint{}, &corev1.Namespace{}}
 	for _, kind := range v1beta1.RecordKinds {
 		kinds = append(kinds, kind.New().(client.Object))
 	}
@@ -81,7 +82,7 @@ func (s *Source) watchKind(ctx context.Context, queue workqueue.TypedRateLimitin
 		},
 		UpdateFunc: func(before, after any) {
 			enqueueAll(queue, 0, s.cache.Set(after))
-			if s.Updated != nil {
+			if _, isNamespace := after.(*corev1.Namespace); s.Updated != nil && !isNamespace {
 				s.Updated(before.(client.Object), after.(client.Object))
 			}
 		},

@@ -46,7 +46,7 @@ func TestKindsAreReadAtTheSameTime(t *testing.T) {
 	zones := toolscache.NewSharedIndexInformer(cachetesting.NewFakeControllerSource(), &v1beta1.DNSZone{}, 0, nil)
 	go zones.RunWithContext(t.Context())
 	informers := &togetherCache{zones: zones, all: make(chan struct{})}
-	informers.left.Store(int32(len(v1beta1.RecordKinds) + 1)) // the kinds of records, and DNSEndpoint
+	informers.left.Store(int32(len(v1beta1.RecordKinds) + 2)) // the kinds of records, DNSEndpoint and Namespace
 	s := NewSource(New(), informers)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	defer queue.ShutDown()
