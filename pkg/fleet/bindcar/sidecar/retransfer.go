@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/httperror"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/zonefile"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
 )
 
 // unreachableMemory is for how long named does not try a primary again.
@@ -99,7 +99,7 @@ func countPrimaries(clause string) int {
 func dialAny(ctx context.Context, primaries []string) (source string, err error) {
 	var errs []error
 	for _, entry := range primaries {
-		server, err := named.ParseServer(entry)
+		server, err := clause.ParseServer(entry)
 		if err != nil {
 			return "", err
 		}
