@@ -186,7 +186,7 @@ func renderForwarders(list []string) (string, error) {
 			problems = append(problems, fmt.Errorf("forwarders: %w", err))
 			continue
 		}
-		b.WriteString(clause.ServerClause(addr, 53, ""))
+		b.WriteString(clause.ServerClause(addr, clause.Port, ""))
 	}
 	return b.String(), errors.Join(problems...)
 }

@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
+	"github.com/lockstep-dns/lockstep/pkg/tlsfiles"
 )
 
 // Options configure the sidecar's server.
@@ -107,6 +109,16 @@ func (o *Options) Validate() error {
 	return errors.Join(problems...)
 }
 
+// tlsConfig requires a certificate of every caller.
+func (o *Options) tlsConfig() (*tls.Config, error) {
+	files := tlsfiles.Files{Certificate: o.TLSCertFile, Key: o.TLSKeyFile, ClientCA: o.ClientCAFile}
+	config, err := files.ServerConfig()
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file, --client-ca-file: %w", err)
+	}
+	return config, nil
+}
+
 // Run serves until ctx ends; requests under way then have ten seconds to finish.
 func (o *Options) Run(ctx context.Context) error {
 	if level, ok := verbosity[strings.ToLower(o.LogLevel)]; ok {
@@ -122,7 +134,7 @@ func (o *Options) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	// A server that shuts down waits for its streams.
 	defer context.AfterFunc(ctx, s.closeStreams)()
-	tlsConfig, err := o.watchCertificates(ctx, group)
+	tlsConfig, err := o.tlsConfig()
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/httperror"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/zonefile"
@@ -104,7 +103,7 @@ func dialAny(ctx context.Context, primaries []string) (source string, err error)
 			return "", err
 		}
 		if server.Port() == 0 {
-			server = netip.AddrPortFrom(server.Addr(), serving.ServicePort)
+			server = netip.AddrPortFrom(server.Addr(), clause.Port)
 		}
 		conn, err := dialPatiently(ctx, server.String())
 		if err != nil {

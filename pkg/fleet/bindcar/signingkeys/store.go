@@ -9,9 +9,11 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 // Store holds the key files of zones in Secrets, which somebody else creates.
@@ -26,28 +28,47 @@ type Store interface {
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // secretStore uses the Secrets of the pod's own namespace, with the pod's credentials: these permit the Secrets of its
-// zones' keys, by name, and no others.
+// zones' keys, by name, and no others. It has no client of Kubernetes' types: those of all kinds would come with it, and take more memory
+// than the rest of the sidecar.
 type secretStore struct {
-	clients   kubernetes.Interface
+	client    rest.Interface
 	namespace string
 }
 
 // InCluster is the store of this pod.
-func InCluster(clients kubernetes.Interface) (Store, error) {
+func InCluster() (Store, error) {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("preparing to reach the Kubernetes API: %w", err)
+	}
+	client, err := newClient(config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to reach the Kubernetes API: %w", err)
+	}
 	namespace, err := os.ReadFile(namespaceFile)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to save signing keys: %w", err)
 	}
-	return &secretStore{clients, strings.TrimSpace(string(namespace))}, nil
+	return &secretStore{client, strings.TrimSpace(string(namespace))}, nil
+}
+
+// newClient reaches the core group of the Kubernetes API, and decodes nothing but errors.
+func newClient(config *rest.Config) (rest.Interface, error) {
+	config.APIPath, config.GroupVersion = "/api", &schema.GroupVersion{Version: "v1"}
+	config.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
+	return rest.RESTClientFor(config)
 }
 
 // Load implements Store.
 func (s *secretStore) Load(ctx context.Context, name string) (map[string][]byte, error) {
-	secret, err := s.clients.CoreV1().Secrets(s.namespace).Get(ctx, name, metav1.GetOptions{})
+	text, err := s.client.Get().Namespace(s.namespace).Resource("secrets").Name(name).Do(ctx).Raw()
 	if err != nil {
 		return nil, withoutObject(err)
 	}
-	return secret.Data, nil
+	var secret struct {
+		Data map[string][]byte `json:"data"`
+	}
+	return secret.Data, json.Unmarshal(text, &secret)
 }
 
 // Save implements Store by a merge patch, which touches no other entry.
@@ -63,8 +84,8 @@ func (s *secretStore) Save(ctx context.Context, name string, before, after map[s
 	if err != nil {
 		return err
 	}
-	_, err = s.clients.CoreV1().Secrets(s.namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "bindcar"})
-	return withoutObject(err)
+	return withoutObject(s.client.Patch(types.MergePatchType).Namespace(s.namespace).Resource("secrets").Name(name).
+		Param("fieldManager", "bindcar").Body(patch).Do(ctx).Error())
 }
 
 // withoutObject keeps the reason of an error, not the object that the API may have put into its message.

@@ -164,7 +164,7 @@ func (d Description) sourceClause() string {
 func (d Description) notifyList() string {
 	list, _ := serverList(d.AlsoNotify, d.TransferKey)
 	if listener, err := clause.ParseServer(d.NoticeAddress); err == nil {
-		list += clause.ServerClause(listener, 53, "")
+		list += clause.ServerClause(listener, clause.Port, "")
 	}
 	return list
 }
@@ -176,7 +176,7 @@ func serverList(list []string, key string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		b.WriteString(clause.ServerClause(server, 53, key))
+		b.WriteString(clause.ServerClause(server, clause.Port, key))
 	}
 	return b.String(), nil
 }

@@ -83,6 +83,9 @@ func matchElement(element string, known func(acl string) bool) (string, error) {
 	return "", fmt.Errorf("%q is neither an address, a prefix, a key nor a known ACL", element)
 }
 
+// Port is where a server listens that is given without a port.
+const Port = 53
+
 // ParseServer reads "IP", "IP:port", "[IPv6]:port" or "IP port N"; the port is 0 when it is not given.
 func ParseServer(entry string) (netip.AddrPort, error) {
 	entry = strings.TrimSpace(entry)
