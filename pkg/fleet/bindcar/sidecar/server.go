@@ -52,7 +52,7 @@ func newServer(options Options) (*server, error) {
 		noticeAddress: options.NoticeAddress,
 	}
 	s.readiness.ask = s.askVersion
-	s.signingKeys = signingkeys.NewKeeper(s.zones, sync.OnceValues(signingkeys.InCluster))
+	s.signingKeys = signingkeys.NewKeeper(s.zones, signingkeys.InCluster)
 	shutdown, closeStreams := context.WithCancel(context.Background())
 	s.closeStreams = closeStreams
 	s.notifications = &notify.Streamer{
