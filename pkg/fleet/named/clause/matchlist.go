@@ -17,13 +17,13 @@ var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,62}$`)
 func IsIdentifier(text string) bool { return identifier.MatchString(text) }
 
 // keyName has the characters that the name of a TSIG key may have in a configuration.
-var keyName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_./:-]{0,252})$`)
+var keyName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./:-]*$`)
 
 // IsKeyName reports whether a text is a TSIG key's name: a domain name, with or without the final dot, that can be sent to a server and
 // stands in a configuration as it is.
 func IsKeyName(text string) bool {
 	_, ok := dns.IsDomainName(text)
-	return ok && keyName.MatchString(text)
+	return ok && len(text) <= 253 && keyName.MatchString(text)
 }
 
 // IsBuiltinACL reports whether named or we define a list of that name, so that nobody else does.
