@@ -89,9 +89,10 @@ func goCommand(t testing.TB, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false -trimpath", "CGO_ENABLED=0")
+	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go %s: %v: %v", strings.Join(args, " "), err, err.(*exec.ExitError))
+		t.Fatalf("go %s: %v", strings.Join(args, " "), err)
 	}
 	return string(out)
 }
