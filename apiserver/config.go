@@ -19,7 +19,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/component"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 )
 
 // Config is what a Server is made from.
@@ -56,7 +56,7 @@ func (o *Options) Config() (*Config, error) {
 	}
 	sidecars := bindcar.NewClient(bindcar.ClientOptions{TLS: c.Client.ClientConfig, Gate: c.Verdicts.Gate})
 	c.Verdicts.Notifications = func(ctx context.Context, server refresh.Peer, fn func(bindcar.Notification)) error {
-		at := netip.AddrPortFrom(server.Addr.Addr(), named.SidecarPort) // in the same pod
+		at := netip.AddrPortFrom(server.Addr.Addr(), layout.SidecarPort) // in the same pod
 		return sidecars.ReadNotifications(ctx, bindcar.Address{Addr: at, Namespace: server.Namespace, Instance: server.Instance}, fn)
 	}
 	generic.OpenAPIConfig, generic.OpenAPIV3Config = openAPIConfigs()

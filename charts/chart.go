@@ -172,6 +172,15 @@ const helpers = `{{- define "lockstep.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
 {{- end }}
+
+{{- /* Empty if the fleet manager finds it by the tag of its own image. */}}
+{{- define "lockstep.sidecarImage" -}}
+{{- if .Values.image.sidecarDigest -}}
+{{ .Values.image.repository }}-sidecar@{{ .Values.image.sidecarDigest }}
+{{- else if .Values.image.digest -}}
+{{ .Values.image.repository }}-sidecar:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end }}
 `
 
 const notes = `Lockstep runs in namespace {{ .Release.Namespace }}. Declare a cluster of DNS servers and a zone:

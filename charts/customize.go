@@ -61,6 +61,7 @@ func (o *object) customizeComponent(component string) (resources any) {
 	container := pod.at("spec").first("containers")
 	args := container.list("args")
 	if component == "fleet" {
+		args.items = append(args.items, &item{value: &text{"{{- with include \"lockstep.sidecarImage\" . }}\n- {{ printf \"--bindcar-image=%s\" . | quote }}\n{{- end }}", true}})
 		args.items = append(args.items, &item{value: &text{"{{- with .Values.bind9Image }}\n- {{ printf \"--bind9-image=%s\" . | quote }}\n{{- end }}", true}})
 	}
 	args.items = append(args.items, &item{value: &text{fmt.Sprintf("{{- range %s.extraArgs }}\n- {{ . | quote }}\n{{- end }}", values), true}})

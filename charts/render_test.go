@@ -249,10 +249,19 @@ func TestValues(t *testing.T) {
 			values: map[string]any{"image": map[string]any{"repository": "registry.example.com/lockstep", "tag": "v1.2.3", "pullPolicy": "Always"}},
 			kind:   "Deployment", name: "lockstep-fleet",
 			contains: []string{`"image":"registry.example.com/lockstep:v1.2.3"`, `"name":"LOCKSTEP_IMAGE","value":"registry.example.com/lockstep:v1.2.3"`, `"imagePullPolicy":"Always"`},
+			lacks:    "--bindcar-image",
 		},
 		"digest": {
 			values: map[string]any{"image": map[string]any{"digest": "sha256:" + strings.Repeat("0a", 32)}},
 			kind:   "Deployment", name: "lockstep-webhook", contains: []string{`"image":"lockstep@sha256:` + strings.Repeat("0a", 32) + `"`},
+		},
+		"digest and the sidecar's tag": {
+			values: map[string]any{"image": map[string]any{"repository": "registry.example.com/lockstep", "tag": "v1.2.3", "digest": "sha256:" + strings.Repeat("0a", 32)}},
+			kind:   "Deployment", name: "lockstep-fleet", contains: []string{`"--bindcar-image=registry.example.com/lockstep-sidecar:v1.2.3"`},
+		},
+		"the sidecar's digest": {
+			values: map[string]any{"image": map[string]any{"repository": "registry.example.com/lockstep", "sidecarDigest": "sha256:" + strings.Repeat("0b", 32)}},
+			kind:   "Deployment", name: "lockstep-fleet", contains: []string{`"--bindcar-image=registry.example.com/lockstep-sidecar@sha256:` + strings.Repeat("0b", 32) + `"`},
 		},
 		"bad digest": {values: map[string]any{"image": map[string]any{"digest": "0a"}}, refused: "/image/digest"},
 		"component": {

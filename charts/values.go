@@ -51,10 +51,11 @@ func declareValues(r release, kustomized map[string]any) *values {
 	externalDNS := kustomized["externalDNS"].(map[string]any)
 	repositories := kustomized["imagePolicy"].(map[string]any)["repositories"].([]any)
 	return &values{[]value{
-		group("image", "Image of all components, and of the sidecars of DNS servers.",
+		group("image", "Image of all components. That of the sidecars of DNS servers has its repository with `-sidecar` after it, and its tag.",
 			plainText("repository", r.repository, "Registry and repository."),
 			plainText("tag", "", "Tag; empty for the chart's appVersion."),
 			value{name: "digest", usual: "", schema: map[string]any{"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"}, description: "Digest, `sha256:…`, instead of the tag."},
+			value{name: "sidecarDigest", usual: "", schema: map[string]any{"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"}, description: "Digest of the sidecar's image, instead of the tag."},
 			value{name: "pullPolicy", usual: "IfNotPresent", schema: map[string]any{"enum": []any{"Always", "IfNotPresent", "Never"}}, description: "When nodes pull the image."}),
 		list("imagePullSecrets", []any{}, anyObject, "Secrets in the release's namespace to pull images of the components with, as in a pod. DNS servers run in other namespaces, with ServiceAccounts of their own."),
 		plainText("bind9Image", "", "Image of named for DNS servers that name none; empty for the fleet manager's default."),

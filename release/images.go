@@ -20,20 +20,32 @@ import (
 	"github.com/lockstep-dns/lockstep/release/oci"
 )
 
-// makeLockstepImage makes the image of all components, for all architectures, of the programs that have been built.
-func (r *release) makeLockstepImage(ctx context.Context) error {
-	image := manifest.Image{Name: r.registry + "/lockstep", Tag: r.Version}
+// makeLockstepImage makes the image of the components.
+func (r *release) makeLockstepImage(ctx context.Context) (err error) {
+	r.lockstep, err = r.makeProgramImage(ctx, program, "Lockstep: authoritative DNS on Kubernetes")
+	return err
+}
+
+// makeSidecarImage makes the image of sidecars.
+func (r *release) makeSidecarImage(ctx context.Context) (err error) {
+	r.sidecar, err = r.makeProgramImage(ctx, sidecar, "The sidecar of Lockstep's DNS servers")
+	return err
+}
+
+// makeProgramImage makes the image of a program, for all architectures, of what has been built.
+func (r *release) makeProgramImage(ctx context.Context, name, title string) (manifest.Image, error) {
+	image := manifest.Image{Name: r.registry + "/" + name, Tag: r.Version}
 	var parts []oci.Image
 	components := map[string][]cdx.Component{}
 	for _, arch := range architectures {
 		target := build.Target{OS: "linux", Arch: arch}
-		body, bill, err := r.readProgram(program, target)
+		body, bill, err := r.readProgram(name, target)
 		if err != nil {
-			return err
+			return image, err
 		}
-		files, err := r.licenses(ctx, program, target)
+		files, err := r.licenses(ctx, name, target)
 		if err != nil {
-			return err
+			return image, err
 		}
 		var texts []oci.File
 		for _, f := range files {
@@ -42,9 +54,7 @@ func (r *release) makeLockstepImage(ctx context.Context) error {
 		parts = append(parts, images.Lockstep(image.Name+":"+image.Tag, arch, body, texts...))
 		components[arch] = append(bill.Components, bill.Subject)
 	}
-	var err error
-	r.lockstep, err = r.writeImage(image, parts, components, "Lockstep: authoritative DNS on Kubernetes", "Apache-2.0")
-	return err
+	return r.writeImage(image, parts, components, title, "Apache-2.0")
 }
 
 // makeBINDImage makes the image of BIND, of packages of Debian for each architecture.

@@ -15,6 +15,7 @@ import (
 
 const (
 	program = "lockstep"
+	sidecar = "lockstep-sidecar"
 	plugin  = "kubectl-lockstep"
 )
 
@@ -24,10 +25,15 @@ var architectures = []string{"amd64", "arm64"}
 // allPlatforms are those where people run the plugin.
 const allPlatforms = "darwin/amd64,darwin/arm64,linux/amd64,linux/arm64,windows/amd64,windows/arm64"
 
-// makePrograms writes an archive for each program and platform. Servers run on Linux alone; the plugin runs where people are.
+// makePrograms writes an archive for each program and platform. Servers run on Linux alone; the plugin runs where people are. That of
+// sidecars is for their image only.
 func (r *release) makePrograms(ctx context.Context) error {
 	for _, arch := range architectures {
-		if _, err := r.makeProgram(ctx, program, build.Target{OS: "linux", Arch: arch}); err != nil {
+		target := build.Target{OS: "linux", Arch: arch}
+		if _, err := r.makeProgram(ctx, program, target); err != nil {
+			return err
+		}
+		if err := r.builder.Build(ctx, sidecar, target, r.programPath(sidecar, target)); err != nil {
 			return err
 		}
 	}

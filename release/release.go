@@ -44,7 +44,7 @@ type release struct {
 	final    string
 	sums     map[string]string // SHA-256 of each file that has been written, in hexadecimal digits
 	// Of the images, for the manifests.
-	lockstep, bind manifest.Image
+	lockstep, sidecar, bind manifest.Image
 }
 
 func newRelease(ctx context.Context, root string, o options) (*release, error) {
@@ -81,6 +81,7 @@ func (r *release) make(ctx context.Context) error {
 	}{
 		{"programs", r.makePrograms},
 		{"image lockstep", r.makeLockstepImage},
+		{"image lockstep-sidecar", r.makeSidecarImage},
 		{"image lockstep-bind9", r.makeBINDImage},
 		{"manifests", r.makeManifests},
 		{"chart", r.makeChart},
@@ -118,7 +119,7 @@ func (r *release) writeBill(name string, bill sbom.Bill) error {
 
 // makeManifests renders what kubectl apply takes as it is.
 func (r *release) makeManifests(context.Context) error {
-	renderer, err := manifest.NewRenderer(r.Root, r.lockstep, r.bind)
+	renderer, err := manifest.NewRenderer(r.Root, r.lockstep, r.sidecar, r.bind)
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (r *release) makeChart(context.Context) error {
 		return err
 	}
 	for _, file := range found {
-		name, body, err := chart.Package(filepath.Dir(file), r.Version, chart.Images{Lockstep: r.lockstep, BIND: r.bind}, r.Time)
+		name, body, err := chart.Package(filepath.Dir(file), r.Version, chart.Images{Lockstep: r.lockstep, Sidecar: r.sidecar, BIND: r.bind}, r.Time)
 		if err != nil {
 			return err
 		}
@@ -175,7 +176,7 @@ func (r *release) makeNotes(ctx context.Context) error {
 	}
 	body, err := json.MarshalIndent(map[string]any{
 		"version": r.Version, "commit": r.Commit, "time": r.Time.Format(time.RFC3339), "go": golang,
-		"images": []string{r.lockstep.String(), r.bind.String()},
+		"images": []string{r.lockstep.String(), r.sidecar.String(), r.bind.String()},
 	}, "", "  ")
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func TestRelease(t *testing.T) {
 		Version string
 		Images  []string
 	}
-	if err := json.Unmarshal(readFile(t, filepath.Join(one, "release.json")), &made); err != nil || made.Version != filepath.Base(one) || len(made.Images) != 2 {
+	if err := json.Unmarshal(readFile(t, filepath.Join(one, "release.json")), &made); err != nil || made.Version != filepath.Base(one) || len(made.Images) != 3 {
 		t.Fatalf("release.json: %+v, %v", made, err)
 	}
 	r := unpacked{dir: one, version: made.Version}
@@ -53,7 +53,7 @@ func TestRelease(t *testing.T) {
 	t.Run("Bills", r.testBills)
 	t.Run("Manifests", func(t *testing.T) { r.testManifests(t, made.Images) })
 	t.Run("Krew", func(t *testing.T) { r.testKrew(t, filepath.Join(root, "_output", "krew")) })
-	for i, name := range []string{"lockstep", "lockstep-bind9"} {
+	for i, name := range []string{"lockstep", "lockstep-sidecar", "lockstep-bind9"} {
 		t.Run("Image/"+name, func(t *testing.T) { r.testImage(t, name, made.Images[i]) })
 	}
 	t.Run("Containerd", func(t *testing.T) { r.testContainerd(t, made.Images[0]) })
@@ -102,6 +102,7 @@ func (r unpacked) testFiles(t *testing.T) {
 	want := []string{
 		"checksums.txt", "crds.yaml", "install-enrolled.yaml", "install-ha.yaml", "install.yaml", "krew.yaml", "release-notes.md", "release.json",
 		"lockstep-image_VERSION.oci.tar", "lockstep-image_VERSION_linux_amd64.cdx.json", "lockstep-image_VERSION_linux_arm64.cdx.json",
+		"lockstep-sidecar-image_VERSION.oci.tar", "lockstep-sidecar-image_VERSION_linux_amd64.cdx.json", "lockstep-sidecar-image_VERSION_linux_arm64.cdx.json",
 		"lockstep-bind9-image_VERSION.oci.tar", "lockstep-bind9-image_VERSION_linux_amd64.cdx.json", "lockstep-bind9-image_VERSION_linux_arm64.cdx.json",
 	}
 	programs := []string{"lockstep_VERSION_linux_amd64.tar.gz", "lockstep_VERSION_linux_arm64.tar.gz"}
@@ -167,10 +168,11 @@ func emulated(arch string, command ...string) []string {
 // testBills: bills of materials name their subject, and components by package URLs that scanners understand.
 func (r unpacked) testBills(t *testing.T) {
 	for file, want := range map[string]string{
-		"lockstep_VERSION_linux_arm64":             "pkg:golang/github.com/miekg/dns@v",
-		"kubectl-lockstep_VERSION_linux_amd64":     "pkg:golang/k8s.io/client-go@v",
-		"lockstep-image_VERSION_linux_amd64":       "pkg:golang/std@1.",
-		"lockstep-bind9-image_VERSION_linux_arm64": "pkg:deb/debian/libc6@",
+		"lockstep_VERSION_linux_arm64":               "pkg:golang/github.com/miekg/dns@v",
+		"kubectl-lockstep_VERSION_linux_amd64":       "pkg:golang/k8s.io/client-go@v",
+		"lockstep-image_VERSION_linux_amd64":         "pkg:golang/std@1.",
+		"lockstep-sidecar-image_VERSION_linux_arm64": "pkg:golang/github.com/miekg/dns@v",
+		"lockstep-bind9-image_VERSION_linux_arm64":   "pkg:deb/debian/libc6@",
 	} {
 		var bom cdx.BOM
 		body := readFile(t, r.path(file+".cdx.json"))

@@ -19,7 +19,7 @@ import (
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/lockstep-dns/lockstep/pkg/component"
+	"github.com/lockstep-dns/lockstep/pkg/component/ctrlmetrics"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
 	"github.com/lockstep-dns/lockstep/pkg/kube/cachehealth"
 	"github.com/lockstep-dns/lockstep/pkg/kube/intern"
@@ -82,7 +82,7 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 		MapperProvider:         cachehealth.NewMapper,
 		WebhookServer:          crwebhook.NewServer(listen),
 		HealthProbeBindAddress: o.HealthAddress,
-		Metrics:                component.MetricsServer(o.MetricsAddress),
+		Metrics:                ctrlmetrics.Server(o.MetricsAddress),
 		Cache:                  cache.Options{DefaultTransform: transformForCache(), NewInformer: own.Informers(caches.NewInformer)},
 	})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 )
 
 // versionTimeout is how long a server's version is taken as known while its containers run on.
@@ -118,7 +118,7 @@ func (a *asker) askPod(ctx context.Context, s observe.Server) {
 
 func (a *asker) askSidecar(ctx context.Context, s observe.Server) (version, state string) {
 	readiness, err := a.sidecars.Readiness(ctx, bindcar.Address{
-		Addr: netip.AddrPortFrom(s.Addr.Addr(), named.SidecarPort), Namespace: s.Namespace, Instance: s.Instance,
+		Addr: netip.AddrPortFrom(s.Addr.Addr(), layout.SidecarPort), Namespace: s.Namespace, Instance: s.Instance,
 	})
 	var answer *bindcar.Error
 	switch {

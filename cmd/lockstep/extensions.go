@@ -8,6 +8,7 @@ import (
 	"github.com/lockstep-dns/lockstep/extensions/clusterapi"
 	"github.com/lockstep-dns/lockstep/extensions/externaldns"
 	"github.com/lockstep-dns/lockstep/extensions/uninstall"
+	"github.com/lockstep-dns/lockstep/pkg/component"
 	"github.com/lockstep-dns/lockstep/pkg/controller"
 )
 
@@ -22,7 +23,7 @@ func controllerExtensions() []controller.Extension {
 // extensionCommands are the subcommands of what can be left out.
 func extensionCommands() []*cobra.Command {
 	return []*cobra.Command{
-		componentCommand("externaldns", "Publish what external-dns finds: its webhook provider, in the same pod", externaldns.NewOptions()),
+		component.NewCommand("externaldns", "Publish what external-dns finds: its webhook provider, in the same pod", externaldns.NewOptions()),
 		importCommand(),
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/component-base/metrics"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // shared has the metrics that several components have.
@@ -25,11 +24,11 @@ var RegisterMetrics = sync.OnceValue(func() error {
 			return fmt.Errorf("registering the metric %s: %w", metric.FQName(), err)
 		}
 	}
-	return ctrlmetrics.Registry.Register(Collector())
+	return nil
 })
 
 // Register adds a metric with a stability level to those that were declared, once the flags are known.
 func Register(metric metrics.Registerable) error { return shared.Register(metric) }
 
-// Collector returns the metrics that were declared, for a process that does not serve controller-runtime's registry.
+// Collector returns the metrics that were declared, for the registry that a process serves.
 func Collector() prometheus.Collector { return shared.Registerer().(prometheus.Collector) }

@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	apiversion "k8s.io/apimachinery/pkg/version"
 
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-
 	lockstep "github.com/lockstep-dns/lockstep/pkg/version"
 )
 
@@ -27,11 +25,6 @@ func Version() *apiversion.Info {
 		info.Major, info.Minor = strconv.FormatUint(uint64(parsed.Major()), 10), strconv.FormatUint(uint64(parsed.Minor()), 10)
 	}
 	return info
-}
-
-// MetricsServer returns how a manager of controller-runtime serves /metrics and /version at an address.
-func MetricsServer(address string) server.Options {
-	return server.Options{BindAddress: address, ExtraHandlers: map[string]http.Handler{VersionPath: http.HandlerFunc(ServeVersion)}}
 }
 
 // ServeVersion answers with the version.

@@ -26,7 +26,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/component"
+	"github.com/lockstep-dns/lockstep/pkg/component/ctrlmetrics"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 	"github.com/lockstep-dns/lockstep/pkg/kube/cachehealth"
@@ -98,7 +98,7 @@ func (p *Process) newManager(ctx context.Context, trimZone func(*v1beta1.DNSZone
 		RetryPeriod:                         new(retryPeriod),
 		HealthProbeBindAddress:              p.ProbeAddress,
 		PprofBindAddress:                    p.ProfileAddress,
-		Metrics:                             component.MetricsServer(p.MetricsAddress),
+		Metrics:                             ctrlmetrics.Server(p.MetricsAddress),
 		Cache:                               cacheOptions(own.Informers(caches.NewInformer), trimZone),
 		// Secrets, users' ConfigMaps and namespaces are read one at a time and by name, never listed.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Namespace{}}}},

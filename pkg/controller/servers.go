@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -37,7 +38,8 @@ type FleetOptions struct {
 	ControllerAccount string
 	APIServerAccount  string
 	Bind9Image        string
-	BindcarImage      string
+	// Image is Lockstep's own, BindcarImage that of sidecars; empty for the one that goes with Image.
+	Image, BindcarImage string
 	// InjectCABundle publishes the certificate authority to kube-apiserver and issues the certificates of the API server and of the
 	// webhook; somebody else does both when it is false.
 	InjectCABundle bool
@@ -60,7 +62,7 @@ func NewFleetOptions(guard GuardFunc) *FleetOptions {
 		ControllerAccount: "lockstep-controller",
 		APIServerAccount:  "lockstep-apiserver",
 		Bind9Image:        "lockstep-bind9:9.18",
-		BindcarImage:      "lockstep:dev",
+		Image:             "lockstep:dev",
 		InjectCABundle:    true,
 		Timeouts:          inventory.Timeouts{Instance: status.InstanceTimeout, Key: status.KeyTimeout},
 	}
@@ -73,19 +75,35 @@ func (o *FleetOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ControllerAccount, "controller-service-account", o.ControllerAccount, "the controller's ServiceAccount in that namespace: it is granted the update and transfer keys")
 	fs.StringVar(&o.APIServerAccount, "apiserver-service-account", o.APIServerAccount, "the aggregated API server's ServiceAccount in that namespace: it is granted the transfer keys")
 	fs.StringVar(&o.Bind9Image, "bind9-image", o.Bind9Image, "image of named for instances that set none")
-	fs.StringVar(&o.BindcarImage, "bindcar-image", o.BindcarImage, "image of the sidecar for instances that set none")
+	fs.StringVar(&o.Image, "image", o.Image, "image of this program")
+	fs.StringVar(&o.BindcarImage, "bindcar-image", o.BindcarImage, "image of the sidecar for instances that set none; by default that of --image with -sidecar after its name, and the same tag")
 	fs.BoolVar(&o.InjectCABundle, "inject-ca-bundle", o.InjectCABundle, "keep the certificate authority in the caBundle of the APIServices and of the webhook configurations, and issue the certificates of these servers; false when they have certificates of another authority")
 	fs.BoolVar(&o.IssueVantage, "issue-vantage-certificate", o.IssueVantage, "issue a certificate for the Service lockstep-vantage, in the Secret lockstep-vantage-tls")
 	fs.DurationVar(&o.Timeouts.Instance, "instance-timeout", o.Timeouts.Instance, "how long an instance or cluster may go without progress before it is Failed with ProgressDeadlineExceeded")
 	fs.DurationVar(&o.Timeouts.Key, "key-timeout", o.Timeouts.Key, "how long an instance or cluster may wait for a Secret before it is Failed with ProgressDeadlineExceeded")
 }
 
+// images returns the images of instances that name none.
+func (o *FleetOptions) images() (named.Images, error) {
+	images := named.Images{Bind9: o.Bind9Image, Bindcar: o.BindcarImage}
+	if images.Bindcar != "" {
+		return images, nil
+	}
+	var err error
+	if images.Bindcar, err = named.SidecarImage(o.Image); err != nil {
+		err = fmt.Errorf("--bindcar-image: must be set: %w", err)
+	}
+	return images, err
+}
+
 // Validate names every flag that is wrong.
 func (o *FleetOptions) Validate() error {
+	_, err := o.images()
 	return errors.Join(
+		err,
 		requireFlags(map[string]string{
 			"--namespace": o.Namespace, "--service-account": o.Account, "--controller-service-account": o.ControllerAccount,
-			"--apiserver-service-account": o.APIServerAccount, "--bind9-image": o.Bind9Image, "--bindcar-image": o.BindcarImage,
+			"--apiserver-service-account": o.APIServerAccount, "--bind9-image": o.Bind9Image, "--image": o.Image,
 		}),
 		requireTimeouts(map[string]time.Duration{"--instance-timeout": o.Timeouts.Instance, "--key-timeout": o.Timeouts.Key}),
 	)
@@ -134,6 +152,10 @@ func (o *FleetOptions) setup(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
+	images, err := o.images()
+	if err != nil {
+		return err
+	}
 	bundles := o.setupIssuing(keeper)
 	sidecar := bindcar.NewClient(bindcar.ClientOptions{TLS: keeper.ClientConfig, Gate: outbound.NewGate(nil, outbound.Limits{})})
 	children := apply.NewChildren(mgr.GetClient())
@@ -153,7 +175,7 @@ func (o *FleetOptions) setup(mgr ctrl.Manager) error {
 		failures.Setup(mgr, &v1beta1.Bind9Instance{}, &v1beta1.Bind9Cluster{}, &v1beta1.Bind9GlobalCluster{}, &v1beta1.ClusterBind9Provider{}),
 		cluster.Setup(mgr, cluster.Options{Home: o.Namespace, Timeouts: o.Timeouts, Rights: rights, Children: children, Keys: keys, Instances: wakeups}),
 		instance.Setup(mgr, instance.Options{
-			Home: o.Namespace, Images: named.Images{Bind9: o.Bind9Image, Bindcar: o.BindcarImage}, Timeouts: o.Timeouts, Rights: rights,
+			Home: o.Namespace, Images: images, Timeouts: o.Timeouts, Rights: rights,
 			Children: children, Keys: keys, Authority: keeper, Bundles: bundles, Sidecar: sidecar, DNS: observe.New(observe.Options{}), Wakeups: wakeups,
 		}),
 	)

@@ -210,13 +210,24 @@ func TestJudge(t *testing.T) {
 		},
 		"two images": {
 			func(f *Facts) { f.Deployments.Value[2].Spec.Template.Spec.Containers[0].Image = "lockstep:v0.0.9" }, "Installation images", Warning,
-			"lockstep:v0.0.9 (apiserver)", "one image",
+			"lockstep:v0.0.9 (apiserver)", "one version",
 		},
 		"an old sidecar": {
 			func(f *Facts) {
 				f.Deployments.Value[1].Spec.Template.Spec.Containers[0].Env[0].Value = "lockstep:v0.0.9"
 			}, "Installation images", Warning,
-			"lockstep:v0.0.9 (sidecars)", "one image",
+			"lockstep:v0.0.9 (sidecars)", "one version",
+		},
+		"a sidecar of another version": {
+			func(f *Facts) {
+				f.Deployments.Value[1].Spec.Template.Spec.Containers[0].Args = []string{"fleet", "--bindcar-image=mirror/lockstep-sidecar:v0.0.9@sha256:00"}
+			}, "Installation images", Warning,
+			"mirror/lockstep-sidecar:v0.0.9@sha256:00 (sidecars)", "one version",
+		},
+		"a sidecar that is named": {
+			func(f *Facts) {
+				f.Deployments.Value[1].Spec.Template.Spec.Containers[0].Args = []string{"fleet", "--bindcar-image=mirror/lockstep-sidecar:v0.1.0@sha256:00"}
+			}, "Installation images", OK, "sidecars", "",
 		},
 		"an old plugin": {func(f *Facts) { f.Plugin = "v0.0.9" }, "Installation plugin", Warning, "it is v0.0.9, and v0.1.0 is installed", "plugin of version v0.1.0"},
 		"a plugin of a checkout": {

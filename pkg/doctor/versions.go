@@ -30,7 +30,7 @@ func judgeKubernetes(f *Facts) Finding {
 	return ok("%s", f.Server.Value.Version)
 }
 
-// imagesOf has the users of each image: the components, and sidecars, whose image the fleet manager has in its environment.
+// imagesOf has the users of each image of Lockstep: the components, and sidecars.
 func imagesOf(all []appsv1.Deployment) map[string][]string {
 	users := map[string][]string{}
 	for _, d := range all {
@@ -44,12 +44,32 @@ func imagesOf(all []appsv1.Deployment) map[string][]string {
 			users[c.Image] = append(users[c.Image], c.Name)
 			for _, e := range c.Env {
 				if e.Name == "LOCKSTEP_IMAGE" {
-					users[e.Value] = append(users[e.Value], "sidecars")
+					image := imageOfSidecars(e.Value, c.Args)
+					users[image] = append(users[image], "sidecars")
 				}
 			}
 		}
 	}
 	return users
+}
+
+// imageOfSidecars returns the image of Lockstep that sidecars belong to, which the fleet manager has in its environment; that of sidecars if
+// its arguments name another one, with another tag.
+func imageOfSidecars(lockstep string, args []string) string {
+	for _, arg := range args {
+		image, named := strings.CutPrefix(arg, "--bindcar-image=")
+		if tag := tagOf(image); named && tag != "" && tagOf(lockstep) != "" && tag != tagOf(lockstep) {
+			return image
+		}
+	}
+	return lockstep
+}
+
+// tagOf returns the tag of an image; empty if it has none.
+func tagOf(image string) string {
+	name, _, _ := strings.Cut(image, "@")
+	_, tag, _ := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
+	return tag
 }
 
 // judgeImages compares the images of the components.
@@ -62,13 +82,13 @@ func judgeImages(f *Facts) Finding {
 	case len(images) == 0:
 		return skippedFor("no Deployment has been found")
 	case len(images) == 1:
-		return ok("all components and sidecars run %s", images[0])
+		return ok("all components run %s, and sidecars the one that goes with it", images[0])
 	}
 	var differ []string
 	for _, image := range images {
 		differ = append(differ, fmt.Sprintf("%s (%s)", image, strings.Join(users[image], ", ")))
 	}
-	return warning("give all of them one image: docs/install.md shows the overlay that does", "different images: %s", joinSome(differ, "; "))
+	return warning("give all of them one version: docs/install.md shows the overlay that does", "different images: %s", joinSome(differ, "; "))
 }
 
 // judgePlugin compares the plugin's version with the tag of the controller's image, if both are those of releases.
@@ -79,8 +99,7 @@ func judgePlugin(f *Facts) Finding {
 	var tag string
 	for image, users := range imagesOf(f.Deployments.Value) {
 		if slices.Contains(users, "controller") {
-			name, _, _ := strings.Cut(image, "@")
-			_, tag, _ = strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
+			tag = tagOf(image)
 		}
 	}
 	installed, err := version.ParseSemantic(tag)

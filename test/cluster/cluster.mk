@@ -59,9 +59,9 @@ images:
 
 images-load:
 	@echo "the cluster of KUBECONFIG=$(KUBECONFIG) needs the images of _output/images; load them with one of"
-	@echo "  kind load image-archive _output/images/lockstep.tar && kind load image-archive _output/images/lockstep-bind9.tar"
-	@echo "  k3s ctr images import _output/images/lockstep.tar _output/images/lockstep-bind9.tar"
-	@echo "  minikube image load _output/images/lockstep.tar && minikube image load _output/images/lockstep-bind9.tar"
+	@echo '  for image in lockstep lockstep-sidecar lockstep-bind9; do kind load image-archive _output/images/$$image.tar; done'
+	@echo "  k3s ctr images import _output/images/lockstep.tar _output/images/lockstep-sidecar.tar _output/images/lockstep-bind9.tar"
+	@echo '  for image in lockstep lockstep-sidecar lockstep-bind9; do minikube image load _output/images/$$image.tar; done'
 	@echo "or push them to a registry; docs/cluster.md has more"
 
 endif

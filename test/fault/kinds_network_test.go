@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 )
 
 // rule is one that the packet filter of a pod has during a fault.
@@ -22,7 +22,7 @@ var networkKinds = []kind{
 	{"cut-transfers", 4, podsWithRole("secondary"), false, filter(rule{"OUTPUT", "-p", "tcp", "-m", "multiport", "--dports", "53," + dnsPort, "-j", "DROP"})},
 	{"refuse-tcp", 3, allPods, false, filter(rule{"INPUT", "-p", "tcp", "--dport", dnsPort, "-j", "REJECT", "--reject-with", "tcp-reset"})},
 	{"cut-notify", 3, podsWithRole("primary"), false, filter(rule{"OUTPUT", "-p", "udp", "-m", "multiport", "--dports", "53," + dnsPort, "-j", "DROP"})},
-	{"cut-sidecar", 3, allPods, false, filter(rule{"INPUT", "-p", "tcp", "--dport", fmt.Sprint(named.SidecarPort), "-j", "DROP"})},
+	{"cut-sidecar", 3, allPods, false, filter(rule{"INPUT", "-p", "tcp", "--dport", fmt.Sprint(layout.SidecarPort), "-j", "DROP"})},
 	{"lose-packets", 4, allPods, false, filter(lossy("INPUT", "-i"), lossy("OUTPUT", "-o"))},
 	{"cut-kubernetes", 3, components, false, (*world).cutKubernetes},
 	{"cut-path", 4, allPods, false, (*world).cutPath},

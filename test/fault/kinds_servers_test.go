@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 )
 
 // serverKinds disturb servers in other ways.
@@ -138,7 +138,7 @@ func (w *world) makeUnwritable(f *fault) error {
 	if err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(fmt.Sprintf("/proc/%d/root%s", p.pids[0], named.ZonesDir))
+	root, err := os.OpenRoot(fmt.Sprintf("/proc/%d/root%s", p.pids[0], layout.ZonesDir))
 	if err != nil {
 		return err
 	}

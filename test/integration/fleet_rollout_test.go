@@ -20,6 +20,9 @@ import (
 // sameImage is the default image under its full name: a change of image that needs no other image.
 const sameImage = "docker.io/library/lockstep-bind9:9.18"
 
+// componentsImage is the one of the components. Sidecars ran it before they had one of their own.
+const componentsImage = "docker.io/library/lockstep:dev"
+
 // noImage is one that nobody has.
 const noImage = "lockstep.invalid/bind9:none"
 
@@ -39,6 +42,22 @@ func TestFleetRolloutUnderLoad(t *testing.T) {
 		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Image = &v1beta1.ImageConfig{Image: sameImage} })
 		f.waitRolledOut(3, func(pod *corev1.PodSpec) bool { return pod.Containers[0].Image == sameImage })
 		end().report(f, "new image")
+		replaced()
+	})
+	f.runSub("sidecar", func(f *fixture) {
+		setSidecar := func(image string) {
+			change(f, cluster, func(c *v1beta1.Bind9Cluster) {
+				c.Spec.Global = &v1beta1.Bind9Config{BindcarConfig: &v1beta1.BindcarConfig{Image: image}}
+			})
+		}
+		setSidecar(componentsImage)
+		f.waitRolledOut(3, func(pod *corev1.PodSpec) bool { return pod.Containers[1].Image == componentsImage })
+		end, replaced := f.startLoad(servers, "www.load.example.", "192.0.2.1"), f.followReplacements(instances...)
+		setSidecar("")
+		f.waitRolledOut(3, func(pod *corev1.PodSpec) bool {
+			return pod.Containers[1].Image != componentsImage && pod.InitContainers[0].Image == pod.Containers[1].Image
+		})
+		end().report(f, "an image of the sidecar's own")
 		replaced()
 	})
 	f.runSub("mistake", func(f *fixture) {

@@ -23,6 +23,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 	"github.com/lockstep-dns/lockstep/test/kube"
 	"github.com/lockstep-dns/lockstep/test/mtls"
 )
@@ -362,7 +363,7 @@ func TestFleetSidecarsAreClosed(t *testing.T) {
 	instance := f.instance("alone", v1beta1.RolePrimary, 1)
 	f.create(instance)
 	waitConditions(f, kube.Start, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
-	at := f.sidecarAt(instance.Status.ServiceAddress, named.ServiceBindcarPort, "alone")
+	at := f.sidecarAt(instance.Status.ServiceAddress, layout.ServiceBindcarPort, "alone")
 	authority, err := f.authority(t.Context())
 	if err != nil {
 		t.Fatal(err)

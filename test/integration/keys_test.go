@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
@@ -218,8 +219,8 @@ func (f *fixture) waitRotated(name string, before *wire.Key) {
 		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, secret); err != nil {
 			return err
 		}
-		var names named.KeyNames
-		if err := json.Unmarshal(secret.Data[named.KeyNamesEntry], &names); err != nil {
+		var names layout.KeyNames
+		if err := json.Unmarshal(secret.Data[layout.KeyNamesEntry], &names); err != nil {
 			return err
 		}
 		if names.Active == before.Name || len(names.Accepted) != 1 {

@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 	"github.com/lockstep-dns/lockstep/test/kube"
 	"github.com/lockstep-dns/lockstep/test/mtls"
 )
@@ -128,7 +129,7 @@ func TestSidecarCertificateIsReplaced(t *testing.T) {
 	if err := f.client.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "alone-0"}, &pod); err != nil {
 		t.Fatal(err)
 	}
-	at := f.sidecarAt(pod.Status.PodIP, named.SidecarPort, "alone")
+	at := f.sidecarAt(pod.Status.PodIP, layout.SidecarPort, "alone")
 	kube.Eventually(t, kube.Start, func(ctx context.Context) error {
 		return bindcar.NewClient(bindcar.ClientOptions{TLS: only}).Ready(ctx, at)
 	})

@@ -1,6 +1,10 @@
 package status
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/lockstep-dns/lockstep/pkg/declared/status/reason"
+)
 
 // Condition types that are written to objects.
 const (
@@ -76,15 +80,15 @@ const (
 	ForeignPods              = "ForeignPods"
 	ZonesNotLoaded           = "ZonesNotLoaded"
 	ProgressDeadlineExceeded = "ProgressDeadlineExceeded"
-	RNDCAuthenticationFailed = "RNDCAuthenticationFailed"
+	RNDCAuthenticationFailed = reason.RNDCAuthenticationFailed
 	ZoneTransferComplete     = "ZoneTransferComplete"
 	ZoneTransferFailed       = "ZoneTransferFailed"
-	UpstreamUnreachable      = "UpstreamUnreachable"
-	ZoneNotFound             = "ZoneNotFound"
-	BindcarBadRequest        = "BindcarBadRequest"
-	BindcarAuthFailed        = "BindcarAuthFailed"
-	BindcarInternalError     = "BindcarInternalError"
-	BindcarNotImplemented    = "BindcarNotImplemented"
-	BindcarUnreachable       = "BindcarUnreachable"
-	GatewayError             = "GatewayError"
+	UpstreamUnreachable      = reason.UpstreamUnreachable
+	ZoneNotFound             = reason.ZoneNotFound
+	BindcarBadRequest        = reason.BindcarBadRequest
+	BindcarAuthFailed        = reason.BindcarAuthFailed
+	BindcarInternalError     = reason.BindcarInternalError
+	BindcarNotImplemented    = reason.BindcarNotImplemented
+	BindcarUnreachable       = reason.BindcarUnreachable
+	GatewayError             = reason.GatewayError
 )

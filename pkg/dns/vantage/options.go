@@ -3,18 +3,17 @@ package vantage
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/net/netutil"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
+	"github.com/lockstep-dns/lockstep/pkg/tlsfiles"
 )
 
 // Options are the flags of a vantage.
@@ -73,7 +72,8 @@ func (o *Options) Validate() error {
 
 // Run serves until the context ends.
 func (o *Options) Run(ctx context.Context) error {
-	if _, err := o.config(); err != nil {
+	config, err := o.tlsConfig()
+	if err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", o.Address)
@@ -84,7 +84,6 @@ func (o *Options) Run(ctx context.Context) error {
 	server := &http.Server{
 		Handler: newServer(o, o.gate), ReadHeaderTimeout: handshake, ReadTimeout: 5 * time.Second, WriteTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 8 << 10,
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return o.config() }}
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(tls.NewListener(netutil.LimitListener(listener, 256), config)) }()
 	probes := &http.Server{Addr: o.ProbeAddress, Handler: probeHandler(), ReadHeaderTimeout: handshake}
@@ -107,19 +106,12 @@ func probeHandler() http.Handler {
 	return mux
 }
 
-// config reads the files. Strangers do not get past the handshake.
-func (o *Options) config() (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+// tlsConfig requires a certificate: strangers do not get past the handshake.
+func (o *Options) tlsConfig() (*tls.Config, error) {
+	files := tlsfiles.Files{Certificate: o.CertFile, Key: o.KeyFile, ClientCA: o.ClientCAFile}
+	config, err := files.ServerConfig()
 	if err != nil {
-		return nil, fmt.Errorf("--tls-cert-file and --tls-private-key-file: nobody is answered without a certificate: %w", err)
+		return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file, --client-ca-file: nobody is answered without a certificate: %w", err)
 	}
-	authorities, err := os.ReadFile(o.ClientCAFile)
-	if err != nil {
-		return nil, fmt.Errorf("--client-ca-file: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(authorities) {
-		return nil, fmt.Errorf("--client-ca-file: %s has no certificate", o.ClientCAFile)
-	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}, nil
+	return config, nil
 }

@@ -50,7 +50,7 @@ func serve(t *testing.T, o *Options, handler http.Handler) *url.URL {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handler)
 	s.Config.ErrorLog = nil
-	config, err := o.config()
+	config, err := o.tlsConfig()
 	if err != nil {
 		t.Fatal(err)
 	}

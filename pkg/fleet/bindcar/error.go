@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status/reason"
 )
 
 // Error is an error response of a sidecar, or the failure to reach it.
@@ -49,7 +49,7 @@ func (e *Error) Transient() bool {
 	case http.StatusNotImplemented:
 		return false
 	}
-	return e.Code >= 500 && e.Reason != status.RNDCAuthenticationFailed
+	return e.Code >= 500 && e.Reason != reason.RNDCAuthenticationFailed
 }
 
 // IsExists reports whether the zone was there already.
@@ -61,7 +61,7 @@ func IsNotFound(err error) bool { return hasCode(err, http.StatusNotFound) }
 // IsNotSupported reports whether the sidecar cannot do what was asked: it is of another version, or not ours.
 func IsNotSupported(err error) bool {
 	var e *Error
-	return errors.As(err, &e) && e.Reason == status.BindcarNotImplemented
+	return errors.As(err, &e) && e.Reason == reason.BindcarNotImplemented
 }
 
 func hasCode(err error, code int) bool {
@@ -74,26 +74,26 @@ func newError(code int, failure Failure) *Error {
 	e := &Error{Code: code, Details: shorten(cmp.Or(failure.Details, failure.Error))}
 	switch code {
 	case http.StatusBadRequest:
-		e.Reason, e.Message = status.BindcarBadRequest, "was sent an invalid request to Bindcar API (400)"
+		e.Reason, e.Message = reason.BindcarBadRequest, "was sent an invalid request to Bindcar API (400)"
 	case http.StatusUnauthorized, http.StatusForbidden:
-		e.Reason, e.Message = status.BindcarAuthFailed, "reports that Bindcar authentication failed"
+		e.Reason, e.Message = reason.BindcarAuthFailed, "reports that Bindcar authentication failed"
 	case http.StatusNotFound:
-		e.Reason, e.Message = status.ZoneNotFound, "reports zone or resource not found in BIND9 (404)"
+		e.Reason, e.Message = reason.ZoneNotFound, "reports zone or resource not found in BIND9 (404)"
 	case http.StatusFailedDependency:
-		e.Reason, e.Message = status.UpstreamUnreachable, "cannot connect to a primary of the zone (424)"
+		e.Reason, e.Message = reason.UpstreamUnreachable, "cannot connect to a primary of the zone (424)"
 	case http.StatusInternalServerError:
-		e.Reason, e.Message = status.BindcarInternalError, "reports a Bindcar API internal error (500)"
+		e.Reason, e.Message = reason.BindcarInternalError, "reports a Bindcar API internal error (500)"
 	case http.StatusNotImplemented:
-		e.Reason, e.Message = status.BindcarNotImplemented, "reports operation not supported by Bindcar (501)"
+		e.Reason, e.Message = reason.BindcarNotImplemented, "reports operation not supported by Bindcar (501)"
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		e.Reason, e.Message = status.GatewayError, fmt.Sprintf("has a gateway error reaching Bindcar (%d)", code)
+		e.Reason, e.Message = reason.GatewayError, fmt.Sprintf("has a gateway error reaching Bindcar (%d)", code)
 	case http.StatusConflict:
-		e.Reason, e.Message = status.BindcarUnreachable, "already has the zone (409)"
+		e.Reason, e.Message = reason.BindcarUnreachable, "already has the zone (409)"
 	default:
-		e.Reason, e.Message = status.BindcarUnreachable, fmt.Sprintf("gave an unexpected HTTP error from Bindcar (%d)", code)
+		e.Reason, e.Message = reason.BindcarUnreachable, fmt.Sprintf("gave an unexpected HTTP error from Bindcar (%d)", code)
 	}
-	if failure.Error == status.RNDCAuthenticationFailed {
-		e.Reason, e.Message = status.RNDCAuthenticationFailed, "cannot authenticate to its named"
+	if failure.Error == reason.RNDCAuthenticationFailed {
+		e.Reason, e.Message = reason.RNDCAuthenticationFailed, "cannot authenticate to its named"
 	}
 	return e
 }
@@ -115,7 +115,7 @@ func shorten(text string) string {
 func connectionError(err error) *Error {
 	var alert *net.OpError
 	if errors.As(err, &alert) && alert.Op == "remote error" { // as crypto/tls reports alerts
-		return &Error{Reason: status.BindcarAuthFailed, Message: "does not accept our certificate", Details: err.Error(), Err: err}
+		return &Error{Reason: reason.BindcarAuthFailed, Message: "does not accept our certificate", Details: err.Error(), Err: err}
 	}
 	return unreachable(err)
 }
@@ -125,5 +125,5 @@ func unreachable(err error) *Error {
 	if network := (*net.OpError)(nil); errors.As(err, &network) {
 		details = network.Err.Error() // without addresses, of which our own is another one each time
 	}
-	return &Error{Reason: status.BindcarUnreachable, Message: "cannot connect to Bindcar API", Details: details, Err: err}
+	return &Error{Reason: reason.BindcarUnreachable, Message: "cannot connect to Bindcar API", Details: details, Err: err}
 }

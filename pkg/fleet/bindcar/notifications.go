@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status/reason"
 )
 
 // errStreamSilent ends a stream whose sidecar vanished without closing the connection.
@@ -50,7 +50,7 @@ func (c *Client) openStream(ctx context.Context, target string) (io.ReadCloser, 
 	err = decodeResponse(response, nil)
 	switch {
 	case hasCode(err, http.StatusNotFound):
-		return nil, &Error{Code: http.StatusNotFound, Reason: status.BindcarNotImplemented, Message: "has no notifications (404)"}
+		return nil, &Error{Code: http.StatusNotFound, Reason: reason.BindcarNotImplemented, Message: "has no notifications (404)"}
 	case err == nil:
 		err = newError(response.StatusCode, Failure{})
 	}

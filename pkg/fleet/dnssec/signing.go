@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
 )
 
 // Signing is how a zone is signed; the zero value for one without primaries. A zone with an empty Policy is not signed.
@@ -55,10 +56,10 @@ func SigningOf(ctx context.Context, c client.Reader, zone *v1beta1.DNSZone, inst
 	}
 	options := named.MergeOptions(base, signer.Spec.Config)
 	s.Policy, s.export = cmp.Or(zone.Spec.DNSSECPolicy, named.SigningPolicy(options)), named.ExportsKeys(options)
-	if s.Policy == named.PolicyNone {
+	if s.Policy == clause.PolicyNone {
 		s.Policy = ""
 		if last := zone.Status.DNSSEC; last != nil && last.Policy != "" {
-			s.Policy, s.stays = last.Policy, last.Policy != named.PolicyInsecure
+			s.Policy, s.stays = last.Policy, last.Policy != clause.PolicyInsecure
 		}
 	}
 	return s, nil
@@ -109,7 +110,7 @@ func (s Signing) ServiceAddresses(instances []*v1beta1.Bind9Instance, role v1bet
 
 // IsServed reports whether a copy of the zone, nil when there is none, is as it will be: signed, if it is to be.
 func (s Signing) IsServed(mirror *observe.Mirror) bool {
-	return !s.IsSigned() || s.Policy == named.PolicyInsecure || mirror != nil && isFullySigned(mirror)
+	return !s.IsSigned() || s.Policy == clause.PolicyInsecure || mirror != nil && isFullySigned(mirror)
 }
 
 // CanRestore reports whether a zone comes back as a secondary has it, signatures included: with the same keys the signer goes on where it
@@ -133,7 +134,7 @@ func (s Signing) Remark(status *v1beta1.DNSSECStatus) string {
 		return ""
 	}
 	return fmt.Sprintf("it stays signed by dnssecPolicy %q, which nothing asks for any more: remove the DS records from the parent zone, wait until their TTL has passed, then set dnssecPolicy to %q",
-		s.Policy, named.PolicyInsecure)
+		s.Policy, clause.PolicyInsecure)
 }
 
 // KeySecretName is the name of the Secret that keeps the zone's keys; empty when none does.

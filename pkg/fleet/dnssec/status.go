@@ -13,14 +13,14 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
 )
 
 // StatusOf is how a zone is signed, from what its signer serves; nil when it is not and nothing is about to change that. It names keys
 // for the parent only once all of the zone is signed with them.
 func (s Signing) StatusOf(mirror *observe.Mirror) *v1beta1.DNSSECStatus {
 	keys, policy := keySigningKeys(mirror), s.Policy
-	if policy == "" || policy == named.PolicyInsecure && len(keys) == 0 {
+	if policy == "" || policy == clause.PolicyInsecure && len(keys) == 0 {
 		return nil
 	}
 	status := &v1beta1.DNSSECStatus{Policy: policy}

@@ -8,6 +8,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
 )
 
 // ensureSigningKeys makes a Secret for the keys of each zone that the instance signs. A sidecar signs no zone whose Secret it
@@ -25,7 +26,7 @@ func (w *workloads) ensureSigningKeys(ctx context.Context, workload *named.Workl
 	if err != nil {
 		return err
 	}
-	byDefault := named.SigningPolicy(named.MergeOptions(workload.Cluster.Global, instance.Spec.Config)) != named.PolicyNone
+	byDefault := named.SigningPolicy(named.MergeOptions(workload.Cluster.Global, instance.Spec.Config)) != clause.PolicyNone
 	var errs []error
 	for _, zone := range zones {
 		maySign := byDefault || zone.Spec.DNSSECPolicy != "" || zone.Status.DNSSEC != nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 )
 
@@ -40,7 +41,7 @@ func TestEnsureSigningKeys(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	signer, younger, secondary := instance("signer", v1beta1.RolePrimary, now.Add(-time.Hour)), instance("younger", v1beta1.RolePrimary, now), instance("secondary", v1beta1.RoleSecondary, now.Add(-2*time.Hour))
 	c := fake.NewClientBuilder().WithScheme(scheme).
-		WithObjects(signer, younger, secondary, zone("signed", named.PolicyDefault), zone("plain", ""), zone("none", named.PolicyNone)).Build()
+		WithObjects(signer, younger, secondary, zone("signed", clause.PolicyDefault), zone("plain", ""), zone("none", clause.PolicyNone)).Build()
 	w := &workloads{client: c, Options: Options{Children: apply.NewChildren(c)}}
 	for _, step := range []struct {
 		instance *v1beta1.Bind9Instance

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 )
 
 // ListZones reads zones of the cache, which must not be changed.
@@ -100,14 +100,14 @@ func pointersTo[T any](items []T) []*T {
 
 // SidecarOf is where the sidecar beside a server listens.
 func SidecarOf(s observe.Server) bindcar.Address {
-	return bindcar.Address{Addr: netip.AddrPortFrom(s.Addr.Addr(), named.SidecarPort), Namespace: s.Namespace, Instance: s.Instance}
+	return bindcar.Address{Addr: netip.AddrPortFrom(s.Addr.Addr(), layout.SidecarPort), Namespace: s.Namespace, Instance: s.Instance}
 }
 
 // SidecarOfPod is where the sidecar in a pod listens. It is an error when the pod has no address yet.
 func SidecarOfPod(pod *corev1.Pod) (bindcar.Address, error) {
 	ip, err := netip.ParseAddr(pod.Status.PodIP)
 	return bindcar.Address{
-		Addr: netip.AddrPortFrom(ip, named.SidecarPort), Namespace: pod.Namespace, Instance: pod.Labels[serving.LabelInstance],
+		Addr: netip.AddrPortFrom(ip, layout.SidecarPort), Namespace: pod.Namespace, Instance: pod.Labels[serving.LabelInstance],
 	}, err
 }
 

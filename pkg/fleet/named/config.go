@@ -9,6 +9,8 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
 )
 
@@ -31,8 +33,9 @@ type Layout struct {
 // PodLayout returns the layout inside an instance's pods.
 func PodLayout() Layout {
 	return Layout{
-		ConfigDir: ConfigDir, KeyDir: KeyDir, CacheDir: CacheDir, ZonesDir: ZonesDir, RunDir: RunDir,
-		ControlKeyFile: ControlKeyFile, Port: serving.Port, ControlPort: ControlPort, StatisticsPort: StatisticsPort, NoticePort: NoticePort,
+		ConfigDir: layout.ConfigDir, KeyDir: layout.KeyDir, CacheDir: layout.CacheDir, ZonesDir: layout.ZonesDir, RunDir: layout.RunDir,
+		ControlKeyFile: layout.ControlKeyFile, Port: serving.Port,
+		ControlPort: layout.ControlPort, StatisticsPort: layout.StatisticsPort, NoticePort: layout.NoticePort,
 	}
 }
 
@@ -103,15 +106,15 @@ func (c Config) keyRoles() []KeyRole {
 	return []KeyRole{KeyTransfer}
 }
 
-// TransferACL is the address match list of allowTransfer. Clauses of zones that let others transfer name it, too: named takes a zone's own
-// list in place of the one among its options.
-const TransferACL = "lockstep-allow-transfer"
+func (c Config) matchList(field string, elements []string) (string, error) {
+	return clause.MatchList(field, elements, func(acl string) bool { _, defined := c.ACLs[acl]; return defined })
+}
 
 func (c Config) renderACLs() (string, error) {
 	var b strings.Builder
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(c.ACLs)) {
-		if !identifier.MatchString(name) || isBuiltinACL(name) || name == TransferACL {
+		if !clause.IsIdentifier(name) || clause.IsBuiltinACL(name) || name == clause.TransferACL {
 			problems = append(problems, fmt.Errorf("acls: %q is not a name for an ACL", name))
 			continue
 		}
@@ -120,6 +123,6 @@ func (c Config) renderACLs() (string, error) {
 		fmt.Fprintf(&b, "acl %q { %s };\n", name, list)
 	}
 	transfer, _ := c.matchList("allowTransfer", c.Options.AllowTransfer) // Its error is that of the options.
-	fmt.Fprintf(&b, "acl %q { %s};\n", TransferACL, transfer)
+	fmt.Fprintf(&b, "acl %q { %s};\n", clause.TransferACL, transfer)
 	return b.String(), errors.Join(problems...)
 }

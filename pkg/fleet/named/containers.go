@@ -10,6 +10,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 )
 
 // Names of containers.
@@ -31,10 +32,10 @@ func (w Workload) initContainer() *corev1ac.ContainerApplyConfiguration {
 		WithImage(w.bindcarImage()).
 		WithImagePullPolicy(pullPolicy(w.bindcarConfig().ImagePullPolicy)).
 		WithCommand(lockstepBinary, "bindcar", "init").
-		WithArgs("--rndc-key-file="+ControlKeyFile, "--rndc-key-algorithm="+w.keyAlgorithm(), "--zones-dir="+ZonesDir).
+		WithArgs("--rndc-key-file="+layout.ControlKeyFile, "--rndc-key-algorithm="+w.keyAlgorithm(), "--zones-dir="+layout.ZonesDir).
 		WithSecurityContext(restrictedContext()).
 		WithResources(resourceRequests("10m", "32Mi", "64Mi")).
-		WithVolumeMounts(volumeMount(volumeCache, CacheDir, false), volumeMount(volumeRun, RunDir, false))
+		WithVolumeMounts(volumeMount(volumeCache, layout.CacheDir, false), volumeMount(volumeRun, layout.RunDir, false))
 }
 
 func (w Workload) namedContainer() (*corev1ac.ContainerApplyConfiguration, error) {
@@ -47,7 +48,7 @@ func (w Workload) namedContainer() (*corev1ac.ContainerApplyConfiguration, error
 		WithImage(w.bind9Image()).
 		WithImagePullPolicy(pullPolicy(w.imageConfig().ImagePullPolicy)).
 		// Until named has read its configuration, -L decides where it logs: a mistake in a user's file would else be lost.
-		WithCommand("named", "-f", "-L", "/dev/stderr", "-c", ConfigFile).
+		WithCommand("named", "-f", "-L", "/dev/stderr", "-c", layout.ConfigFile).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithPorts(
 			corev1ac.ContainerPort().WithName(portDNS).WithContainerPort(serving.Port).WithProtocol(corev1.ProtocolUDP),
@@ -58,7 +59,7 @@ func (w Workload) namedContainer() (*corev1ac.ContainerApplyConfiguration, error
 		WithReadinessProbe(tcpProbe(1, 2)).
 		WithLivenessProbe(tcpProbe(10, 3)).
 		WithLifecycle(corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().WithSleep(corev1ac.SleepAction().WithSeconds(lastSeconds)))).
-		WithVolumeMounts(volumeMount(volumeConfig, ConfigDir, true), volumeMount(volumeCache, CacheDir, false), volumeMount(volumeRun, RunDir, false))
+		WithVolumeMounts(volumeMount(volumeConfig, layout.ConfigDir, true), volumeMount(volumeCache, layout.CacheDir, false), volumeMount(volumeRun, layout.RunDir, false))
 	for _, m := range firstSlice(w.Instance.Spec.VolumeMounts, w.Cluster.VolumeMounts) {
 		extra, err := toApply[corev1ac.VolumeMountApplyConfiguration](m)
 		if err != nil {
@@ -78,14 +79,14 @@ func (w Workload) bindcarContainer() (*corev1ac.ContainerApplyConfiguration, err
 		WithCommand(lockstepBinary, "bindcar").
 		WithArgs(w.bindcarArgs()...).
 		WithPorts(
-			corev1ac.ContainerPort().WithName(portBindcar).WithContainerPort(SidecarPort).WithProtocol(corev1.ProtocolTCP),
-			corev1ac.ContainerPort().WithName(portHealth).WithContainerPort(HealthPort).WithProtocol(corev1.ProtocolTCP)).
+			corev1ac.ContainerPort().WithName(portBindcar).WithContainerPort(layout.SidecarPort).WithProtocol(corev1.ProtocolTCP),
+			corev1ac.ContainerPort().WithName(portHealth).WithContainerPort(layout.HealthPort).WithProtocol(corev1.ProtocolTCP)).
 		WithSecurityContext(restrictedContext()).
 		WithResources(resourceRequests("10m", "32Mi", "512Mi")).
 		WithReadinessProbe(healthProbe("/api/v1/ready", 1, 2)).
 		WithLivenessProbe(healthProbe("/api/v1/health", 10, 3)).
-		WithVolumeMounts(volumeMount(volumeCache, CacheDir, false), volumeMount(volumeRun, RunDir, true),
-			volumeMount(volumeTLS, CertificateDir, true), volumeMount(volumeKeyNames, KeyNamesDir, true))
+		WithVolumeMounts(volumeMount(volumeCache, layout.CacheDir, false), volumeMount(volumeRun, layout.RunDir, true),
+			volumeMount(volumeTLS, layout.CertificateDir, true), volumeMount(volumeKeyNames, layout.KeyNamesDir, true))
 	if w.needsAPIAccess() {
 		container.WithVolumeMounts(volumeMount(volumeAPIAccess, apiAccessDir, true))
 	}
@@ -116,18 +117,18 @@ func (w Workload) bindcarContainer() (*corev1ac.ContainerApplyConfiguration, err
 // bindcarArgs has the sidecar listen on its usual port, where the controller expects it, and on the one asked for.
 func (w Workload) bindcarArgs() []string {
 	args := []string{
-		"--listen=:" + strconv.Itoa(SidecarPort),
-		"--tls-cert-file=" + CertificateDir + "/" + corev1.TLSCertKey,
-		"--tls-private-key-file=" + CertificateDir + "/" + corev1.TLSPrivateKeyKey,
-		"--client-ca-file=" + CertificateDir + "/" + "ca.crt",
-		"--health-address=:" + strconv.Itoa(HealthPort),
-		"--rndc-address=127.0.0.1:" + strconv.Itoa(ControlPort),
-		"--rndc-key-file=" + ControlKeyFile,
-		"--statistics-url=http://127.0.0.1:" + strconv.Itoa(StatisticsPort),
-		"--zones-dir=" + ZonesDir,
-		"--key-names-dir=" + KeyNamesDir,
+		"--listen=:" + strconv.Itoa(layout.SidecarPort),
+		"--tls-cert-file=" + layout.CertificateDir + "/" + corev1.TLSCertKey,
+		"--tls-private-key-file=" + layout.CertificateDir + "/" + corev1.TLSPrivateKeyKey,
+		"--client-ca-file=" + layout.CertificateDir + "/" + "ca.crt",
+		"--health-address=:" + strconv.Itoa(layout.HealthPort),
+		"--rndc-address=127.0.0.1:" + strconv.Itoa(layout.ControlPort),
+		"--rndc-key-file=" + layout.ControlKeyFile,
+		"--statistics-url=http://127.0.0.1:" + strconv.Itoa(layout.StatisticsPort),
+		"--zones-dir=" + layout.ZonesDir,
+		"--key-names-dir=" + layout.KeyNamesDir,
 	}
-	if port := w.bindcarConfig().Port; port != 0 && port != SidecarPort {
+	if port := w.bindcarConfig().Port; port != 0 && port != layout.SidecarPort {
 		args = append(args, "--listen=:"+strconv.Itoa(int(port)))
 	}
 	if level := w.bindcarConfig().LogLevel; level != "" {

@@ -14,23 +14,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
 )
 
-// Entries of a key ring's Secret, beside those of a key, which are of the one to sign with.
-const (
-	keysEntry = "keys.json"
-	// KeyNamesEntry has no secret in it: KeyNames in JSON.
-	KeyNamesEntry = "names.json"
-)
+// keysEntry is an entry of a key ring's Secret, beside layout.KeyNamesEntry and those of a key, which are of the one to sign with.
+const keysEntry = "keys.json"
 
 // KeyringSecretName returns the name of the Secret with the key ring of the cluster or standalone instance called owner.
 func KeyringSecretName(owner string, role KeyRole) string {
 	return owner + "-" + string(role) + "-keyring"
 }
-
-// KeyACL returns the name of the address match list of all keys in a ring.
-func KeyACL(role KeyRole) string { return "lockstep-" + string(role) }
 
 // Keyring is every TSIG key that servers accept in one role, at most two, and the one that clients sign with: the first.
 // It follows the key in a Secret, its source, by Follow: a new key is accepted by every server before anybody signs with
@@ -60,15 +55,6 @@ type RingKey struct {
 	Since time.Time `json:"since"`
 }
 
-// KeyNames is what may be known of a ring without its secrets.
-type KeyNames struct {
-	// Revision is the name of the key that identifies this version of the ring.
-	Revision string `json:"revision"`
-	// Active is the key to sign with; Accepted are all keys of the ring, by their names on the wire.
-	Active   string   `json:"active"`
-	Accepted []string `json:"accepted"`
-}
-
 // Active returns the key that clients sign with; nil in a ring that was never used.
 func (r Keyring) Active() *wire.Key {
 	if len(r.Keys) == 0 {
@@ -79,8 +65,8 @@ func (r Keyring) Active() *wire.Key {
 }
 
 // Names returns the ring's names.
-func (r Keyring) Names() KeyNames {
-	names := KeyNames{Revision: r.Revision}
+func (r Keyring) Names() layout.KeyNames {
+	names := layout.KeyNames{Revision: r.Revision}
 	for i, k := range r.Keys {
 		if i == 0 {
 			names.Active = k.Name
@@ -117,7 +103,7 @@ func (r Keyring) Clauses(role KeyRole) string {
 		}
 	}
 	b.WriteString(rndc.KeyClause(r.Revision, rndc.DefaultAlgorithm, r.Proof))
-	fmt.Fprintf(&b, "acl %q { %s};\n", KeyACL(role), list.String())
+	fmt.Fprintf(&b, "acl %q { %s};\n", clause.KeyACL(role), list.String())
 	return b.String()
 }
 
@@ -131,7 +117,7 @@ func (r Keyring) Data(role KeyRole) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := map[string][]byte{keysEntry: keys, KeyNamesEntry: names, KeyClauseEntry: []byte(r.Clauses(role))}
+	data := map[string][]byte{keysEntry: keys, layout.KeyNamesEntry: names, KeyClauseEntry: []byte(r.Clauses(role))}
 	if active := r.Active(); active != nil {
 		data[keyNameEntry] = []byte(active.Name)
 		data[keyAlgorithmEntry] = []byte(strings.TrimSuffix(active.Algorithm, "."))
@@ -172,7 +158,7 @@ func (r *Keyring) addKey(key *wire.Key, now time.Time) error {
 func (r *Keyring) renewRevision(role KeyRole) error {
 	label, err := randomBytes(8)
 	secret, secretErr := randomBytes(32)
-	r.Revision = "r" + hex.EncodeToString(label) + ".-" + KeyACL(role) + "."
+	r.Revision = "r" + hex.EncodeToString(label) + ".-" + clause.KeyACL(role) + "."
 	r.Proof = base64.StdEncoding.EncodeToString(secret)
 	return errors.Join(err, secretErr)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 )
 
 var ringEpoch = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -157,12 +158,12 @@ func reread(t *testing.T, r named.Keyring) named.Keyring {
 	if key, err := named.KeyFromSecret(secret); err != nil || *key != *back.Active() {
 		t.Fatalf("the key to sign with is %v, %v", key, err)
 	}
-	var names named.KeyNames
-	if err := json.Unmarshal(data[named.KeyNamesEntry], &names); err != nil || names.Active != back.Active().Name {
+	var names layout.KeyNames
+	if err := json.Unmarshal(data[layout.KeyNamesEntry], &names); err != nil || names.Active != back.Active().Name {
 		t.Fatalf("the names are %+v, %v", names, err)
 	}
 	for _, k := range back.Keys {
-		if strings.Contains(string(data[named.KeyNamesEntry]), k.Secret) {
+		if strings.Contains(string(data[layout.KeyNamesEntry]), k.Secret) {
 			t.Fatal("a secret is among the names")
 		}
 	}

@@ -14,18 +14,17 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
 )
 
 // KeyRole says what a TSIG key permits.
-type KeyRole string
+type KeyRole = clause.KeyRole
 
 // The keys of a cluster, or of an instance that stands alone.
 const (
-	// KeyUpdate permits updates. Only the controller and the primaries hold it.
-	KeyUpdate KeyRole = "update"
-	// KeyTransfer permits zone transfers and signs NOTIFY.
-	KeyTransfer KeyRole = "transfer"
+	KeyUpdate   = clause.KeyUpdate
+	KeyTransfer = clause.KeyTransfer
 )
 
 // Entries of a key's Secret.
@@ -96,7 +95,7 @@ func KeyFromSecret(secret *corev1.Secret) (*wire.Key, error) {
 	if algorithm == "" {
 		algorithm = rndc.DefaultAlgorithm
 	}
-	if !isKeyName(name) {
+	if !clause.IsKeyName(name) {
 		return nil, fmt.Errorf("%w in %s: entry %q must be a domain name of letters, digits, hyphens, underscores, \"/\" and \":\", such as update.example.com", ErrKey, where, keyNameEntry)
 	}
 	algorithm = strings.TrimSuffix(algorithm, ".")

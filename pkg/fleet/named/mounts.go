@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 )
 
 // ownVolumes are the names of volumes that a user's cannot have.
@@ -16,9 +18,9 @@ var ownVolumes = []string{volumeConfig, volumeCache, volumeRun, volumeAPIAccess,
 
 // remedies say, by the place of a mount of ours, what to do in place of mounting something there.
 var remedies = map[string]string{
-	ConfigDir: "replace named.conf, named.conf.options and named.conf.zones with configMapRefs, and mount other files elsewhere, such as at /srv/bind, where these can name them",
-	CacheDir:  "use a volume of your own by storage.storageType: persistentVolumeClaim and storage.persistentVolumeClaim.claimName",
-	ZonesDir:  "it has the zones of DNSZones: mount files of your own elsewhere, such as at /srv/bind",
+	layout.ConfigDir: "replace named.conf, named.conf.options and named.conf.zones with configMapRefs, and mount other files elsewhere, such as at /srv/bind, where these can name them",
+	layout.CacheDir:  "use a volume of your own by storage.storageType: persistentVolumeClaim and storage.persistentVolumeClaim.claimName",
+	layout.ZonesDir:  "it has the zones of DNSZones: mount files of your own elsewhere, such as at /srv/bind",
 }
 
 // checkDistinctMounts refuses volumes of the same name and mounts at the same place, which server-side apply would not report in
@@ -89,18 +91,18 @@ func remedyFor(place string) string {
 
 // ownPlaces are where the pod's own files are, and the volumes that hold them.
 var ownPlaces = map[string]string{
-	ConfigDir: volumeConfig, CacheDir: volumeCache, ZonesDir: volumeCache, RunDir: volumeRun, CertificateDir: volumeTLS, KeyNamesDir: volumeKeyNames,
+	layout.ConfigDir: volumeConfig, layout.CacheDir: volumeCache, layout.ZonesDir: volumeCache, layout.RunDir: volumeRun, layout.CertificateDir: volumeTLS, layout.KeyNamesDir: volumeKeyNames,
 	apiAccessDir: volumeAPIAccess, lockstepBinary: "",
 }
 
 // hiddenPlace returns which of the pod's own places a mount would cover, from above or from within; empty for none. What is beside the
-// zones within CacheDir is the user's.
+// zones within layout.CacheDir is the user's.
 func hiddenPlace(volume, at string) string {
 	isWithin := func(inner, outer string) bool {
 		return strings.HasPrefix(inner+"/", strings.TrimSuffix(outer, "/")+"/")
 	}
 	for _, own := range slices.Sorted(maps.Keys(ownPlaces)) {
-		covers := isWithin(own, at) || isWithin(at, own) && own != CacheDir
+		covers := isWithin(own, at) || isWithin(at, own) && own != layout.CacheDir
 		if covers && volume != ownPlaces[own] {
 			return own
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
 )
 
 // Statements that every server has. zone-statistics full keeps all zones in the statistics channel's list;
@@ -56,7 +57,7 @@ func (c Config) rateLimit() (string, error) {
 	}
 	b.WriteString("exempt-clients { localhost; ")
 	for _, role := range c.keyRoles() {
-		fmt.Fprintf(&b, "%q; ", KeyACL(role))
+		fmt.Fprintf(&b, "%q; ", clause.KeyACL(role))
 	}
 	exempt, err := c.matchList("rateLimit.exemptClients", limits.ExemptClients)
 	b.WriteString(exempt + "}; };\n")
@@ -103,7 +104,7 @@ func (c Config) renderOptions() (string, error) {
 		b.WriteString(primaryOptions)
 	} else {
 		b.WriteString(secondaryOptions)
-		fmt.Fprintf(&b, "\tallow-notify { %q; };\n", KeyACL(KeyTransfer))
+		fmt.Fprintf(&b, "\tallow-notify { %q; };\n", clause.KeyACL(KeyTransfer))
 	}
 	accessErr := c.writeAccess(&b)
 	recursionErr := c.writeRecursion(&b)
@@ -141,14 +142,14 @@ func anyIfEmpty(list []string) []string {
 // and there are no secondaries.
 func (c Config) writeAccess(b *strings.Builder) error {
 	transfer, transferErr := c.matchList("allowTransfer", c.Options.AllowTransfer)
-	fmt.Fprintf(b, "\tallow-transfer { %q; %s};\n", KeyACL(KeyTransfer), transfer)
+	fmt.Fprintf(b, "\tallow-transfer { %q; %s};\n", clause.KeyACL(KeyTransfer), transfer)
 	var queryErr error
 	if len(c.Options.AllowQuery) > 0 {
 		var query string
 		query, queryErr = c.matchList("allowQuery", c.Options.AllowQuery)
 		b.WriteString("\tallow-query { ")
 		for _, role := range c.keyRoles() {
-			fmt.Fprintf(b, "%q; ", KeyACL(role))
+			fmt.Fprintf(b, "%q; ", clause.KeyACL(role))
 		}
 		b.WriteString(query + "};\n")
 	}
@@ -176,6 +177,21 @@ func (c Config) writeRecursion(b *strings.Builder) error {
 		fmt.Fprintf(b, "\tforwarders { %s};\n", list)
 	}
 	return err
+}
+
+// renderForwarders renders addresses, each with an optional port as "IP:port" or "IP port N".
+func renderForwarders(list []string) (string, error) {
+	var b strings.Builder
+	var problems []error
+	for _, entry := range list {
+		addr, err := clause.ParseServer(entry)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("forwarders: %w", err))
+			continue
+		}
+		b.WriteString(clause.ServerClause(addr, clause.Port, ""))
+	}
+	return b.String(), errors.Join(problems...)
 }
 
 // MergeOptions lays the options of over on those of base, field by field: what over sets wins. Either may be nil.

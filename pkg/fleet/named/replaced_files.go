@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/conffile"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 )
 
 // replacedFields are the fields of configMapRefs, by the file that each replaces.
@@ -91,14 +92,14 @@ func (r *conffileReader) expand(all []conffile.Statement) (out []conffile.Statem
 // resolve returns which of the files a path names, which may be a pattern. It notes a path that leads elsewhere.
 func (r *conffileReader) resolve(name string) (found []string) {
 	for file := range r.files {
-		if ok, err := path.Match(path.Clean(name), ConfigDir+"/"+file); ok && err == nil {
+		if ok, err := path.Match(path.Clean(name), layout.ConfigDir+"/"+file); ok && err == nil {
 			found = append(found, file)
 		}
 	}
 	slices.Sort(found)
 	switch {
-	case len(found) > 0, name == ControlKeyFile, isKeyFile(name):
-	case strings.HasPrefix(path.Clean(name), ConfigDir+"/") && !strings.ContainsAny(name, "*?["):
+	case len(found) > 0, name == layout.ControlKeyFile, isKeyFile(name):
+	case strings.HasPrefix(path.Clean(name), layout.ConfigDir+"/") && !strings.ContainsAny(name, "*?["):
 		r.missing = append(r.missing, name)
 	default:
 		r.unknown = true
@@ -109,7 +110,7 @@ func (r *conffileReader) resolve(name string) (found []string) {
 // isKeyFile reports whether a path is that of a key ring in the pod.
 func isKeyFile(name string) bool {
 	return slices.ContainsFunc([]KeyRole{KeyUpdate, KeyTransfer}, func(role KeyRole) bool {
-		return name == KeyDir+"/"+string(role)+"/"+KeyClauseEntry
+		return name == layout.KeyDir+"/"+string(role)+"/"+KeyClauseEntry
 	})
 }
 
@@ -132,7 +133,7 @@ func (c replacedConfig) problem(file, format string, args ...any) error {
 	return fmt.Errorf("configMapRefs.%s: %s of ConfigMap %s %s", replacedFields[file], file, c.replaced[file], fmt.Sprintf(format, args...))
 }
 
-func includeLine(file string) string { return fmt.Sprintf("include %q;", ConfigDir+"/"+file) }
+func includeLine(file string) string { return fmt.Sprintf("include %q;", layout.ConfigDir+"/"+file) }
 
 func (c replacedConfig) checkIncludes() error {
 	var problems []error

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 )
 
 // Names of the ports of an instance's Service and pods.
@@ -45,7 +46,7 @@ func (w Workload) Services(live corev1.ServiceSpec) (service, sidecar *corev1ac.
 		servicePort(adjust, portDNS, corev1.ProtocolUDP, serving.ServicePort, serving.Port),
 		servicePort(adjust, portDNSTCP, corev1.ProtocolTCP, serving.ServicePort, serving.Port),
 	)
-	bindcar := servicePort(corev1.ServiceSpec{}, portBindcar, corev1.ProtocolTCP, ServiceBindcarPort, SidecarPort)
+	bindcar := servicePort(corev1.ServiceSpec{}, portBindcar, corev1.ProtocolTCP, layout.ServiceBindcarPort, layout.SidecarPort)
 	if Exposed(adjust) || len(live.ExternalIPs) > 0 {
 		sidecar = w.service(w.Instance.Name+"-"+portBindcar, corev1ac.ServiceSpec().
 			WithType(corev1.ServiceTypeClusterIP).WithSelector(SelectorLabels(w.Instance.Name)).WithPorts(bindcar))

@@ -9,16 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-)
-
-// Policies that named knows without a definition.
-const (
-	// PolicyDefault signs with one key that is never rolled.
-	PolicyDefault = "default"
-	// PolicyInsecure takes the signatures off a zone that was signed.
-	PolicyInsecure = "insecure"
-	// PolicyNone does not sign.
-	PolicyNone = "none"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
 )
 
 // ownPolicy is the name of the policy that is made of options that give it none.
@@ -42,18 +33,18 @@ func signingConfig(o v1beta1.Bind9Config) *v1beta1.DNSSECSigningConfig {
 	return nil
 }
 
-// SigningPolicy returns the dnssec-policy of zones that name none themselves; PolicyNone when they are not signed.
+// SigningPolicy returns the dnssec-policy of zones that name none themselves; clause.PolicyNone when they are not signed.
 func SigningPolicy(o v1beta1.Bind9Config) string {
 	s := signingConfig(o)
 	switch {
 	case s == nil:
-		return PolicyNone
-	case s.Policy != "" && (s.Policy != PolicyDefault || !hasParameters(s)):
+		return clause.PolicyNone
+	case s.Policy != "" && (s.Policy != clause.PolicyDefault || !hasParameters(s)):
 		return s.Policy
 	case hasParameters(s):
 		return ownPolicy
 	}
-	return PolicyDefault
+	return clause.PolicyDefault
 }
 
 // ExportsKeys reports whether the keys that named makes are kept in Secrets too.
@@ -70,10 +61,10 @@ func hasParameters(s *v1beta1.DNSSECSigningConfig) bool {
 func (c Config) renderSigningPolicy() (string, error) {
 	s := signingConfig(c.Options)
 	name := SigningPolicy(c.Options)
-	if s == nil || c.Role.Normalize() != v1beta1.RolePrimary || name == PolicyDefault || name == PolicyInsecure || name == PolicyNone {
+	if s == nil || c.Role.Normalize() != v1beta1.RolePrimary || name == clause.PolicyDefault || name == clause.PolicyInsecure || name == clause.PolicyNone {
 		return "", nil
 	}
-	if !identifier.MatchString(name) {
+	if !clause.IsIdentifier(name) {
 		return "", fmt.Errorf("dnssec.signing.policy: %q is not a name for a dnssec-policy", name)
 	}
 	keys, err := policyKeys(s)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 )
 
 // minReadySeconds is how long a pod has to be ready before the next is replaced: time for every node and load balancer to
@@ -77,7 +78,7 @@ func (w Workload) podSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 	if err != nil {
 		return nil, err
 	}
-	if port := w.bindcarConfig().Port; slices.Contains([]int32{serving.Port, ControlPort, StatisticsPort, NoticePort, HealthPort}, port) {
+	if port := w.bindcarConfig().Port; slices.Contains([]int32{serving.Port, layout.ControlPort, layout.StatisticsPort, layout.NoticePort, layout.HealthPort}, port) {
 		return nil, fmt.Errorf("bindcarConfig.port: %d is one of the pod's own; 5353, 8053, 9953, 9954 and 9955 are taken", port)
 	}
 	if err := checkDistinctMounts(volumes, w.hasVolumeClaim(), server, sidecar); err != nil {
@@ -90,7 +91,7 @@ func (w Workload) podSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 		WithTerminationGracePeriodSeconds(30).
 		WithImagePullSecrets(pullSecrets(w.imageConfig().ImagePullSecrets)...).
 		WithSecurityContext(corev1ac.PodSecurityContext().
-			WithRunAsNonRoot(true).WithRunAsUser(UserID).WithRunAsGroup(UserID).WithFSGroup(UserID).
+			WithRunAsNonRoot(true).WithRunAsUser(layout.UserID).WithRunAsGroup(layout.UserID).WithFSGroup(layout.UserID).
 			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 		WithReadinessGates(corev1ac.PodReadinessGate().WithConditionType(v1beta1.ZonesLoadedGate)).

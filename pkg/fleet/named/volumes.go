@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 )
 
 // Names of volumes.
@@ -85,7 +86,7 @@ func (w Workload) configVolume() *corev1ac.VolumeApplyConfiguration {
 // keyNamesVolume has the names of the keys, for the sidecar. It holds no secret.
 func (w Workload) keyNamesVolume() *corev1ac.VolumeApplyConfiguration {
 	projected := corev1ac.ProjectedVolumeSource().WithDefaultMode(0o440)
-	w.projectKeys(projected, KeyNamesEntry, "")
+	w.projectKeys(projected, layout.KeyNamesEntry, "")
 	return corev1ac.Volume().WithName(volumeKeyNames).WithProjected(projected)
 }
 

@@ -54,6 +54,21 @@ type Images struct {
 	Bind9, Bindcar string
 }
 
+// SidecarImage returns the image of sidecars that goes with an image of Lockstep: NAME-sidecar, with the same tag. Two images have no digest
+// in common.
+func SidecarImage(lockstep string) (string, error) {
+	image, _, digest := strings.Cut(lockstep, "@")
+	name, tag, tagged := strings.Cut(path.Base(image), ":")
+	if digest && !tagged {
+		return "", fmt.Errorf("image %s has a digest and no tag, by which that of sidecars could be found", lockstep)
+	}
+	sidecar := path.Join(path.Dir(image), name+"-sidecar")
+	if tagged {
+		sidecar += ":" + tag
+	}
+	return sidecar, nil
+}
+
 // Workload is all that the Kubernetes objects of an instance are made from.
 type Workload struct {
 	Instance *v1beta1.Bind9Instance

@@ -29,7 +29,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/notify"
@@ -155,7 +155,7 @@ func startTarpit(t *testing.T, host netip.Addr, server *bind.Server) *tarpit {
 		}
 		return nil, nil
 	})
-	sidecar, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(host, named.SidecarPort)))
+	sidecar, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(host, layout.SidecarPort)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // Images are those that the chart installs.
-type Images struct{ Lockstep, BIND manifest.Image }
+type Images struct{ Lockstep, Sidecar, BIND manifest.Image }
 
 var (
 	versionLine    = regexp.MustCompile(`(?m)^version:.*$`)
@@ -66,6 +66,7 @@ func setImages(text []byte, images Images) ([]byte, error) {
 	for _, line := range [][2]string{
 		{"\n  repository: \"lockstep\"\n", "\n  repository: \"" + images.Lockstep.Name + "\"\n"},
 		{"\n  digest: \"\"\n", "\n  digest: \"" + images.Lockstep.Digest + "\"\n"},
+		{"\n  sidecarDigest: \"\"\n", "\n  sidecarDigest: \"" + images.Sidecar.Digest + "\"\n"},
 		{"\nbind9Image: \"\"\n", "\nbind9Image: \"" + images.BIND.String() + "\"\n"},
 	} {
 		if n := bytes.Count(text, []byte(line[0])); n != 1 {

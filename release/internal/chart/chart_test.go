@@ -19,6 +19,7 @@ import (
 
 var images = Images{
 	Lockstep: manifest.Image{Name: "registry.example.com/lockstep", Tag: "v0.1.0", Digest: "sha256:aa"},
+	Sidecar:  manifest.Image{Name: "registry.example.com/lockstep-sidecar", Tag: "v0.1.0", Digest: "sha256:cc"},
 	BIND:     manifest.Image{Name: "registry.example.com/lockstep-bind9", Tag: "9.18-v0.1.0", Digest: "sha256:bb"},
 }
 
@@ -29,13 +30,13 @@ func TestImagesOfTheChart(t *testing.T) {
 		t.Fatalf("%s, %v", name, err)
 	}
 	var values struct {
-		Image      struct{ Repository, Tag, Digest string }
+		Image      struct{ Repository, Tag, Digest, SidecarDigest string }
 		BIND9Image string `json:"bind9Image"`
 	}
 	if err := yaml.Unmarshal([]byte(unpack(t, body)["lockstep/values.yaml"]), &values); err != nil {
 		t.Fatal(err)
 	}
-	if i := values.Image; i.Repository != images.Lockstep.Name || i.Tag != "" || i.Digest != "sha256:aa" || values.BIND9Image != images.BIND.String() {
+	if i := values.Image; i.Repository != images.Lockstep.Name || i.Tag != "" || i.Digest != "sha256:aa" || i.SidecarDigest != "sha256:cc" || values.BIND9Image != images.BIND.String() {
 		t.Errorf("the chart installs %+v", values)
 	}
 }

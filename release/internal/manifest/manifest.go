@@ -20,13 +20,12 @@ func (i Image) String() string { return i.Name + ":" + i.Tag + "@" + i.Digest }
 
 // Renderer renders what is below the folder manifests of the repository.
 type Renderer struct {
-	files    filesys.FileSystem
-	lockstep Image
-	bind     Image
+	files                   filesys.FileSystem
+	lockstep, sidecar, bind Image
 }
 
 // NewRenderer reads the manifests of the repository at root.
-func NewRenderer(root string, lockstep, bind Image) (*Renderer, error) {
+func NewRenderer(root string, lockstep, sidecar, bind Image) (*Renderer, error) {
 	files := filesys.MakeFsInMemory()
 	source := os.DirFS(root)
 	err := fs.WalkDir(source, "manifests", func(name string, entry fs.DirEntry, err error) error {
@@ -39,7 +38,7 @@ func NewRenderer(root string, lockstep, bind Image) (*Renderer, error) {
 		}
 		return files.WriteFile("/"+name, body)
 	})
-	return &Renderer{files, lockstep, bind}, err
+	return &Renderer{files, lockstep, sidecar, bind}, err
 }
 
 // overlay adds the images of the release to another overlay.
@@ -52,6 +51,7 @@ patches:
 - target: {kind: Deployment, name: lockstep-fleet}
   patch: |-
     - {op: add, path: /spec/template/spec/containers/0/args/-, value: %q}
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: %q}
 replacements:
 - source: {kind: Deployment, name: lockstep-fleet, fieldPath: "spec.template.spec.containers.[name=fleet].image"}
   targets:
@@ -62,7 +62,7 @@ replacements:
 // Overlay renders an overlay, for example default.
 func (r *Renderer) Overlay(name string) ([]byte, error) {
 	const folder = "/manifests/overlays/release"
-	text := fmt.Sprintf(overlay, name, r.lockstep.Name, r.lockstep.Tag, r.lockstep.Digest, "--bind9-image="+r.bind.String())
+	text := fmt.Sprintf(overlay, name, r.lockstep.Name, r.lockstep.Tag, r.lockstep.Digest, "--bindcar-image="+r.sidecar.String(), "--bind9-image="+r.bind.String())
 	if err := r.files.WriteFile(folder+"/kustomization.yaml", []byte(text)); err != nil {
 		return nil, err
 	}

@@ -10,7 +10,8 @@ import (
 func renderer(t *testing.T) *Renderer {
 	t.Helper()
 	digest := "sha256:" + strings.Repeat("0", 63)
-	r, err := NewRenderer("../../..", Image{"registry.example/lockstep", "v0.1.0", digest + "1"}, Image{"registry.example/lockstep-bind9", "9.18-v0.1.0", digest + "2"})
+	r, err := NewRenderer("../../..", Image{"registry.example/lockstep", "v0.1.0", digest + "1"},
+		Image{"registry.example/lockstep-sidecar", "v0.1.0", digest + "3"}, Image{"registry.example/lockstep-bind9", "9.18-v0.1.0", digest + "2"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,16 +26,19 @@ func TestOverlayHasImages(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := string(out)
-			// Four Deployments, and the sidecar's in an environment variable of the fleet manager.
+			// Four Deployments, and the fleet manager's environment.
 			image := "registry.example/lockstep:v0.1.0@sha256:" + strings.Repeat("0", 63) + "1\n"
 			if n := strings.Count(text, "image: "+image); n != 4 {
 				t.Errorf("%d Deployments have the release's image, want 4", n)
 			}
 			if n := strings.Count(text, "name: LOCKSTEP_IMAGE\n          value: "+image); n != 1 {
-				t.Errorf("the sidecar has the release's image %d times, want once", n)
+				t.Errorf("the fleet manager has the release's image %d times, want once", n)
 			}
-			if want := "- --bind9-image=registry.example/lockstep-bind9:9.18-v0.1.0@sha256:" + strings.Repeat("0", 63) + "2\n"; strings.Count(text, want) != 1 {
-				t.Errorf("there is no %q", want)
+			for _, want := range []string{"bindcar-image=registry.example/lockstep-sidecar:v0.1.0@sha256:" + strings.Repeat("0", 63) + "3",
+				"bind9-image=registry.example/lockstep-bind9:9.18-v0.1.0@sha256:" + strings.Repeat("0", 63) + "2"} {
+				if strings.Count(text, "- --"+want+"\n") != 1 {
+					t.Errorf("there is no --%s", want)
+				}
 			}
 			if strings.Contains(text, "lockstep:dev") {
 				t.Error("the dev cluster's image is left")

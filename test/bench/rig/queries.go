@@ -10,7 +10,7 @@ import (
 	"os/exec"
 	"regexp"
 
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 )
 
 // Questions is what a named was asked since its start, by opcode.
@@ -40,7 +40,7 @@ var forwardedAddress = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
 func (r *Rig) questionsOfPod(ctx context.Context, pod string) (q Questions, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	cmd := exec.CommandContext(ctx, "kubectl", "--namespace", r.Namespace, "port-forward", "pod/"+pod, fmt.Sprintf(":%d", named.StatisticsPort))
+	cmd := exec.CommandContext(ctx, "kubectl", "--namespace", r.Namespace, "port-forward", "pod/"+pod, fmt.Sprintf(":%d", layout.StatisticsPort))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		cancel()

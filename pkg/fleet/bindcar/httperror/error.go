@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status/reason"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
 )
@@ -51,7 +51,7 @@ func FromError(err error) *Error {
 	case errors.As(err, &refused):
 		return New(http.StatusBadRequest, "named refused the command", refused.Error())
 	case errors.Is(err, rndc.ErrAuth):
-		return New(http.StatusInternalServerError, status.RNDCAuthenticationFailed, err.Error())
+		return New(http.StatusInternalServerError, reason.RNDCAuthenticationFailed, err.Error())
 	case IsUnavailable(err):
 		return New(http.StatusServiceUnavailable, "named does not answer", err.Error())
 	}

@@ -1,15 +1,12 @@
 package sidecar
 
 import (
-	"context"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"testing"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/httperror"
@@ -28,9 +25,7 @@ func TestRenewal(t *testing.T) {
 		return authority
 	}
 	first, o := issue(), optionsIn(dir)
-	ctx, cancel := context.WithCancel(t.Context())
-	var group errgroup.Group
-	config, err := o.watchCertificates(ctx, &group)
+	config, err := o.tlsConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,13 +34,7 @@ func TestRenewal(t *testing.T) {
 	}))
 	web.TLS, web.Config.ErrorLog = config, log.New(io.Discard, "", 0)
 	web.StartTLS()
-	t.Cleanup(func() {
-		web.Close()
-		cancel()
-		if err := group.Wait(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(web.Close)
 	ask := func(authority certs.State) error {
 		_, err := mtls.Client(t, authority, bindcar.ControllerIdentity).Zones(testContext(t), serverAt(web.URL))
 		return err
@@ -102,7 +91,7 @@ func TestCertificatesAreNeeded(t *testing.T) {
 	mtls.WriteFiles(t, dir, mtls.Instance(t, mtls.NewAuthority(t), "dns", "dns-primary-0"))
 	for _, file := range []string{"ca.crt", "tls.crt"} {
 		mtls.WriteFiles(t, dir, map[string][]byte{file: nil})
-		if _, err := optionsIn(dir).watchCertificates(t.Context(), &errgroup.Group{}); err == nil {
+		if _, err := optionsIn(dir).tlsConfig(); err == nil {
 			t.Errorf("starts with an empty %s", file)
 		}
 		mtls.WriteFiles(t, dir, mtls.Instance(t, mtls.NewAuthority(t), "dns", "dns-primary-0"))

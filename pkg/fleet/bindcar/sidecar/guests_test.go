@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
 	namedtest "github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -136,7 +137,7 @@ func TestGuestBesideAllowTransfer(t *testing.T) {
 		t.Fatal(err)
 	}
 	old.KeepsOptions = false
-	clause := strings.ReplaceAll(old.Clause(s.server.zones.Files(old.Name).Content()), strconv.Quote(named.TransferACL)+"; ", "")
+	clause := strings.ReplaceAll(old.Clause(s.server.zones.Files(old.Name).Content()), strconv.Quote(clause.TransferACL)+"; ", "")
 	if _, err := s.server.control.Command(ctx, "modzone "+zone+" "+clause); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +192,7 @@ func TestSecondaryByAddress(t *testing.T) {
 		}
 	}
 	transfers(outside, "open.example", false)
-	patch([]string{"127.0.0.2"}, []string{listener.LocalAddr().String() + named.Unsigned})
+	patch([]string{"127.0.0.2"}, []string{listener.LocalAddr().String() + clause.Unsigned})
 	transfers(outside, "open.example", true)
 	transfers(net.IPv4(127, 0, 0, 3), "open.example", false)
 	transfers(outside, "closed.example", false)

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/zonefile"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
 )
 
@@ -24,7 +24,7 @@ type InitOptions struct {
 
 // NewInitOptions returns the options that hold inside a pod.
 func NewInitOptions() *InitOptions {
-	return &InitOptions{RNDCKeyFile: named.ControlKeyFile, RNDCKeyAlgorithm: "hmac-sha256", ZonesDir: named.ZonesDir}
+	return &InitOptions{RNDCKeyFile: layout.ControlKeyFile, RNDCKeyAlgorithm: "hmac-sha256", ZonesDir: layout.ZonesDir}
 }
 
 // AddFlags registers the options' flags.

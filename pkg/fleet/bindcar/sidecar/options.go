@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -14,7 +15,8 @@ import (
 	"k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
 
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
+	"github.com/lockstep-dns/lockstep/pkg/tlsfiles"
 )
 
 // Options configure the sidecar's server.
@@ -32,7 +34,7 @@ type Options struct {
 	NoticeAddress string
 	// ZonesDir is where zone files are, under the same path as for named.
 	ZonesDir string
-	// KeyNamesDir has the names of the TSIG keys: named.KeyNames in a directory for each role.
+	// KeyNamesDir has the names of the TSIG keys: layout.KeyNames in a directory for each role.
 	KeyNamesDir string
 	// RequestRate is how many requests per second are served.
 	RequestRate int
@@ -43,17 +45,17 @@ type Options struct {
 // NewOptions returns the defaults inside a pod.
 func NewOptions() *Options {
 	return &Options{
-		Listen:        []string{fmt.Sprintf(":%d", named.SidecarPort)},
-		TLSCertFile:   named.CertificateDir + "/tls.crt",
-		TLSKeyFile:    named.CertificateDir + "/tls.key",
-		ClientCAFile:  named.CertificateDir + "/ca.crt",
-		HealthAddress: fmt.Sprintf(":%d", named.HealthPort),
-		RNDCAddress:   fmt.Sprintf("127.0.0.1:%d", named.ControlPort),
-		RNDCKeyFile:   named.ControlKeyFile,
-		StatisticsURL: fmt.Sprintf("http://127.0.0.1:%d", named.StatisticsPort),
-		NoticeAddress: fmt.Sprintf("127.0.0.1:%d", named.NoticePort),
-		ZonesDir:      named.ZonesDir,
-		KeyNamesDir:   named.KeyNamesDir,
+		Listen:        []string{fmt.Sprintf(":%d", layout.SidecarPort)},
+		TLSCertFile:   layout.CertificateDir + "/tls.crt",
+		TLSKeyFile:    layout.CertificateDir + "/tls.key",
+		ClientCAFile:  layout.CertificateDir + "/ca.crt",
+		HealthAddress: fmt.Sprintf(":%d", layout.HealthPort),
+		RNDCAddress:   fmt.Sprintf("127.0.0.1:%d", layout.ControlPort),
+		RNDCKeyFile:   layout.ControlKeyFile,
+		StatisticsURL: fmt.Sprintf("http://127.0.0.1:%d", layout.StatisticsPort),
+		NoticeAddress: fmt.Sprintf("127.0.0.1:%d", layout.NoticePort),
+		ZonesDir:      layout.ZonesDir,
+		KeyNamesDir:   layout.KeyNamesDir,
 		RequestRate:   2000,
 	}
 }
@@ -107,6 +109,16 @@ func (o *Options) Validate() error {
 	return errors.Join(problems...)
 }
 
+// tlsConfig requires a certificate of every caller.
+func (o *Options) tlsConfig() (*tls.Config, error) {
+	files := tlsfiles.Files{Certificate: o.TLSCertFile, Key: o.TLSKeyFile, ClientCA: o.ClientCAFile}
+	config, err := files.ServerConfig()
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file, --client-ca-file: %w", err)
+	}
+	return config, nil
+}
+
 // Run serves until ctx ends; requests under way then have ten seconds to finish.
 func (o *Options) Run(ctx context.Context) error {
 	if level, ok := verbosity[strings.ToLower(o.LogLevel)]; ok {
@@ -122,7 +134,7 @@ func (o *Options) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	// A server that shuts down waits for its streams.
 	defer context.AfterFunc(ctx, s.closeStreams)()
-	tlsConfig, err := o.watchCertificates(ctx, group)
+	tlsConfig, err := o.tlsConfig()
 	if err != nil {
 		return err
 	}

@@ -13,11 +13,10 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/httperror"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/zonefile"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
 )
 
 // unreachableMemory is for how long named does not try a primary again.
@@ -99,12 +98,12 @@ func countPrimaries(clause string) int {
 func dialAny(ctx context.Context, primaries []string) (source string, err error) {
 	var errs []error
 	for _, entry := range primaries {
-		server, err := named.ParseServer(entry)
+		server, err := clause.ParseServer(entry)
 		if err != nil {
 			return "", err
 		}
 		if server.Port() == 0 {
-			server = netip.AddrPortFrom(server.Addr(), serving.ServicePort)
+			server = netip.AddrPortFrom(server.Addr(), clause.Port)
 		}
 		conn, err := dialPatiently(ctx, server.String())
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
 )
 
-// RNDCOptions configure the subcommand that people run inside a pod:
+// RNDCOptions configure the command that people run inside a pod:
 //
 //	kubectl exec POD -c bindcar -- /lockstep rndc status
 type RNDCOptions struct {

@@ -2,14 +2,11 @@ package sidecar
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 
 	"golang.org/x/time/rate"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/lockstep-dns/lockstep/pkg/component"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
@@ -55,13 +52,7 @@ func newServer(options Options) (*server, error) {
 		noticeAddress: options.NoticeAddress,
 	}
 	s.readiness.ask = s.askVersion
-	s.signingKeys = signingkeys.NewKeeper(s.zones, sync.OnceValues(func() (signingkeys.Store, error) {
-		client, err := inClusterClients()
-		if err != nil {
-			return nil, err
-		}
-		return signingkeys.InCluster(client)
-	}))
+	s.signingKeys = signingkeys.NewKeeper(s.zones, signingkeys.InCluster)
 	shutdown, closeStreams := context.WithCancel(context.Background())
 	s.closeStreams = closeStreams
 	s.notifications = &notify.Streamer{
@@ -69,15 +60,6 @@ func newServer(options Options) (*server, error) {
 	}
 	s.metrics.registry.RawMustRegister(&statistics.Collector{Read: s.statistics.Read})
 	return s, nil
-}
-
-// inClusterClients reach the Kubernetes API with the credentials of the pod.
-func inClusterClients() (kubernetes.Interface, error) {
-	config, err := rest.InClusterConfig()
-	if err != nil {
-		return nil, fmt.Errorf("preparing to reach the Kubernetes API: %w", err)
-	}
-	return kubernetes.NewForConfig(config)
 }
 
 // newLimiter admits so many requests per second, and as many at once.

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
@@ -115,13 +114,10 @@ func tlsConfig(t testing.TB, authority certs.State) *tls.Config {
 	t.Helper()
 	dir := t.TempDir()
 	mtls.WriteFiles(t, dir, mtls.Instance(t, authority, "dns", "dns-primary-0"))
-	ctx, cancel := context.WithCancel(context.Background())
-	var group errgroup.Group
-	config, err := optionsIn(dir).watchCertificates(ctx, &group)
+	config, err := optionsIn(dir).tlsConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cancel(); _ = group.Wait() })
 	return config
 }
 

@@ -17,12 +17,13 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/httperror"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
 )
 
 // keyRoles are the roles that a server can have keys of.
-var keyRoles = []named.KeyRole{named.KeyUpdate, named.KeyTransfer}
+var keyRoles = []clause.KeyRole{clause.KeyUpdate, clause.KeyTransfer}
 
 // tsigKeys knows the names of named's TSIG keys, never the keys themselves.
 type tsigKeys struct {
@@ -31,8 +32,8 @@ type tsigKeys struct {
 }
 
 // readNames reads the names of the keys that named should have; none when it needs none in the role.
-func (k *tsigKeys) readNames(role named.KeyRole) (names named.KeyNames, err error) {
-	file := filepath.Join(k.namesDir, string(role), named.KeyNamesEntry)
+func (k *tsigKeys) readNames(role clause.KeyRole) (names layout.KeyNames, err error) {
+	file := filepath.Join(k.namesDir, string(role), layout.KeyNamesEntry)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return names, nil
@@ -58,7 +59,7 @@ func (k *tsigKeys) ringRevisions() (all [2]string) {
 
 // transferKey is the name of the key to sign transfers and NOTIFYs with. Every server has loaded it by then.
 func (k *tsigKeys) transferKey() (string, error) {
-	names, err := k.readNames(named.KeyTransfer)
+	names, err := k.readNames(clause.KeyTransfer)
 	if err == nil && names.Active == "" {
 		err = fmt.Errorf("%s names no transfer key", k.namesDir)
 	}
@@ -67,7 +68,7 @@ func (k *tsigKeys) transferKey() (string, error) {
 
 // checkUpdateKey rejects the name of a key that may not update: named would accept it and refuse every update later.
 func (k *tsigKeys) checkUpdateKey(name string) error {
-	names, err := k.readNames(named.KeyUpdate)
+	names, err := k.readNames(clause.KeyUpdate)
 	if err != nil {
 		return err
 	}

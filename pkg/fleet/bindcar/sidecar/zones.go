@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/httperror"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/zonefile"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
 )
 
 // Greatest bodies, in bytes: a zone of 100,000 records takes some 10 MB.
@@ -237,7 +237,7 @@ func (s *server) prepareSigning(ctx context.Context, before, after zonefile.Desc
 	if before.DNSSECPolicy == "" {
 		return s.signingKeys.Restore(ctx, after)
 	}
-	if after.DNSSECPolicy == named.PolicyInsecure && before.DNSSECPolicy != named.PolicyInsecure {
+	if after.DNSSECPolicy == clause.PolicyInsecure && before.DNSSECPolicy != clause.PolicyInsecure {
 		if _, err := s.control.Command(ctx, "dnssec -checkds withdrawn "+after.Name); err != nil {
 			klog.FromContext(ctx).Info("named did not accept that the DS records are withdrawn", "zone", after.Name, "reason", err.Error())
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/httperror"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/zonefile"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
 )
 
 // keyTimeout is how long named may take to make the first keys of a zone.
@@ -63,7 +63,7 @@ func (k *Keeper) Restore(ctx context.Context, zone zonefile.Description) error {
 // AwaitKeys waits until named has made the keys of a zone that it has just begun to sign, and saves them. Before they are
 // saved nobody may publish them at the parent: a lost pod would take them along.
 func (k *Keeper) AwaitKeys(ctx context.Context, zone zonefile.Description) error {
-	if !zone.SavesKeys() || zone.DNSSECPolicy == named.PolicyInsecure {
+	if !zone.SavesKeys() || zone.DNSSECPolicy == clause.PolicyInsecure {
 		return nil
 	}
 	var files keyFiles

@@ -1,17 +1,21 @@
 package signingkeys
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
+	"time"
 )
 
 // Store holds the key files of zones in Secrets, which somebody else creates.
@@ -22,32 +26,35 @@ type Store interface {
 	Save(ctx context.Context, secret string, before, after map[string][]byte) error
 }
 
-// namespaceFile has the pod's namespace.
-const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+const (
+	// accountDir has the pod's credentials, which the kubelet replaces.
+	accountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
+	// requestTimeout bounds a request, during which a zone is locked.
+	requestTimeout = 30 * time.Second
+	// maxAnswer bounds an answer, in bytes: a Secret has no more than 1 MiB, and is longer in base64.
+	maxAnswer = 4 << 20
+)
 
 // secretStore uses the Secrets of the pod's own namespace, with the pod's credentials: these permit the Secrets of its
-// zones' keys, by name, and no others.
+// zones' keys, by name, and no others. Requests are rare: each reads the credentials of its moment and has a connection of its own. The
+// least of client-go would be a tenth of the program.
 type secretStore struct {
-	clients   kubernetes.Interface
-	namespace string
+	// server is kube-apiserver's address, dir has the credentials.
+	server, dir string
 }
 
 // InCluster is the store of this pod.
-func InCluster(clients kubernetes.Interface) (Store, error) {
-	namespace, err := os.ReadFile(namespaceFile)
-	if err != nil {
-		return nil, fmt.Errorf("preparing to save signing keys: %w", err)
+func InCluster() (Store, error) {
+	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
+	if host == "" || port == "" {
+		return nil, errors.New("preparing to save signing keys: the environment does not say where the Kubernetes API is")
 	}
-	return &secretStore{clients, strings.TrimSpace(string(namespace))}, nil
+	return &secretStore{net.JoinHostPort(host, port), accountDir}, nil
 }
 
 // Load implements Store.
 func (s *secretStore) Load(ctx context.Context, name string) (map[string][]byte, error) {
-	secret, err := s.clients.CoreV1().Secrets(s.namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, withoutObject(err)
-	}
-	return secret.Data, nil
+	return s.send(ctx, http.MethodGet, name, nil)
 }
 
 // Save implements Store by a merge patch, which touches no other entry.
@@ -63,15 +70,55 @@ func (s *secretStore) Save(ctx context.Context, name string, before, after map[s
 	if err != nil {
 		return err
 	}
-	_, err = s.clients.CoreV1().Secrets(s.namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "bindcar"})
-	return withoutObject(err)
+	_, err = s.send(ctx, http.MethodPatch, name+"?fieldManager=bindcar", patch)
+	return err
 }
 
-// withoutObject keeps the reason of an error, not the object that the API may have put into its message.
-func withoutObject(err error) error {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		return fmt.Errorf("the Secret of the zone's keys: %s", status.Status().Reason)
+// send returns the entries of the Secret in the answer. An error has the reason of a refusal, not the object that the API may have put into
+// its message.
+func (s *secretStore) send(ctx context.Context, method, name string, patch []byte) (map[string][]byte, error) {
+	namespace, token, authorities, err := s.credentials()
+	if err != nil {
+		return nil, fmt.Errorf("reading the pod's credentials: %w", err)
 	}
-	return err
+	request, err := http.NewRequestWithContext(ctx, method, "https://"+s.server+"/api/v1/namespaces/"+namespace+"/secrets/"+name, bytes.NewReader(patch))
+	if err != nil {
+		return nil, err
+	}
+	request.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/merge-patch+json"}, "User-Agent": {"lockstep-bindcar"}}
+	client := http.Client{
+		Timeout:       requestTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}},
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	var answer struct {
+		Data   map[string][]byte `json:"data"`
+		Reason string            `json:"reason"` // of a Status
+	}
+	err = json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&answer)
+	if response.StatusCode != http.StatusOK {
+		err = errors.New(cmp.Or(answer.Reason, response.Status))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the Secret of the zone's keys: %w", err)
+	}
+	return answer.Data, nil
+}
+
+// credentials returns the pod's namespace and token, and the authorities that verify kube-apiserver.
+func (s *secretStore) credentials() (namespace, token string, authorities *x509.CertPool, err error) {
+	var texts [3][]byte
+	for i, file := range []string{"namespace", "token", "ca.crt"} {
+		if texts[i], err = os.ReadFile(filepath.Join(s.dir, file)); err != nil {
+			return "", "", nil, err
+		}
+	}
+	authorities = x509.NewCertPool()
+	authorities.AppendCertsFromPEM(texts[2])
+	return strings.TrimSpace(string(texts[0])), strings.TrimSpace(string(texts[1])), authorities, nil
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/httperror"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
 )
 
 // Description is how a zone was added: all of it but its content. It is kept beside the zone file, because modzone needs
@@ -77,7 +77,7 @@ func (d Description) Validate() error {
 			return httperror.BadRequest("zoneConfig."+field, err)
 		}
 	}
-	if _, err := named.MatchList("zoneConfig.allowTransfer", d.AllowTransfer, acceptAnyACL); err != nil {
+	if _, err := clause.MatchList("zoneConfig.allowTransfer", d.AllowTransfer, acceptAnyACL); err != nil {
 		return httperror.New(http.StatusBadRequest, "bad request", err.Error())
 	}
 	return nil
@@ -111,7 +111,7 @@ func (d Description) Patched(patch bindcar.PatchZone) (Description, error) {
 
 // SavesKeys reports whether the keys that sign the zone are saved in a Secret.
 func (d Description) SavesKeys() bool {
-	return d.Type == bindcar.Primary && d.KeySecret != "" && d.DNSSECPolicy != "" && d.DNSSECPolicy != named.PolicyNone
+	return d.Type == bindcar.Primary && d.KeySecret != "" && d.DNSSECPolicy != "" && d.DNSSECPolicy != clause.PolicyNone
 }
 
 // Clause is the zone's clause for addzone and modzone. d is valid. It refers to the ACLs of the key rings, which change without the
@@ -120,7 +120,7 @@ func (d Description) Clause(file string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "{ type %s; file %q; ", d.Type, file)
 	if d.UpdateKeyName != "" {
-		fmt.Fprintf(&b, "allow-update { %q; }; ", named.KeyACL(named.KeyUpdate))
+		fmt.Fprintf(&b, "allow-update { %q; }; ", clause.KeyACL(clause.KeyUpdate))
 	}
 	if d.Type == bindcar.Secondary {
 		primaries := d.Primaries
@@ -128,15 +128,15 @@ func (d Description) Clause(file string) string {
 			primaries = slices.Concat(primaries, primaries)
 		}
 		list, _ := serverList(primaries, d.TransferKey)
-		fmt.Fprintf(&b, "primaries { %s}; allow-notify { %q; }; ", list, named.KeyACL(named.KeyTransfer))
+		fmt.Fprintf(&b, "primaries { %s}; allow-notify { %q; }; ", list, clause.KeyACL(clause.KeyTransfer))
 		b.WriteString(d.sourceClause())
 	}
 	if list := d.notifyList(); list != "" {
 		fmt.Fprintf(&b, "notify explicit; also-notify { %s}; ", list)
 	}
 	if len(d.AllowTransfer) > 0 {
-		list, _ := named.MatchList("", d.AllowTransfer, acceptAnyACL)
-		fmt.Fprintf(&b, "allow-transfer { %q; %s%q; }; ", named.KeyACL(named.KeyTransfer), list, named.TransferACL)
+		list, _ := clause.MatchList("", d.AllowTransfer, acceptAnyACL)
+		fmt.Fprintf(&b, "allow-transfer { %q; %s%q; }; ", clause.KeyACL(clause.KeyTransfer), list, clause.TransferACL)
 	}
 	if d.DNSSECPolicy != "" {
 		inline := map[bool]string{true: "yes", false: "no"}[ptr.Deref(d.InlineSigning, false)]
@@ -148,7 +148,7 @@ func (d Description) Clause(file string) string {
 
 // sourceClause is the option for TransferSource, which is written like a server.
 func (d Description) sourceClause() string {
-	source, err := named.ParseServer(d.TransferSource)
+	source, err := clause.ParseServer(d.TransferSource)
 	if err != nil {
 		return ""
 	}
@@ -156,15 +156,15 @@ func (d Description) sourceClause() string {
 	if source.Addr().Is4() {
 		option = "transfer-source "
 	}
-	return option + named.ServerClause(source, 0, "")
+	return option + clause.ServerClause(source, 0, "")
 }
 
 // notifyList is whom named notifies of a new serial, the other servers first: a zone's own list replaces the one among named's options,
 // which has the sidecar.
 func (d Description) notifyList() string {
 	list, _ := serverList(d.AlsoNotify, d.TransferKey)
-	if listener, err := named.ParseServer(d.NoticeAddress); err == nil {
-		list += named.ServerClause(listener, 53, "")
+	if listener, err := clause.ParseServer(d.NoticeAddress); err == nil {
+		list += clause.ServerClause(listener, clause.Port, "")
 	}
 	return list
 }
@@ -172,11 +172,11 @@ func (d Description) notifyList() string {
 func serverList(list []string, key string) (string, error) {
 	var b strings.Builder
 	for _, entry := range list {
-		server, key, err := named.ParseNotified(entry, key)
+		server, key, err := clause.ParseNotified(entry, key)
 		if err != nil {
 			return "", err
 		}
-		b.WriteString(named.ServerClause(server, 53, key))
+		b.WriteString(clause.ServerClause(server, clause.Port, key))
 	}
 	return b.String(), nil
 }

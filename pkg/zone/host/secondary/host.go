@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
@@ -100,7 +100,7 @@ func Guests(providers []*v1beta1.DNSProvider) (notified, transfer []string) {
 			switch {
 			case !server.Addr.IsValid():
 			case byAddress:
-				notified = append(notified, server.Addr.String()+named.Unsigned)
+				notified = append(notified, server.Addr.String()+clause.Unsigned)
 				transfer = append(transfer, server.Addr.Addr().Unmap().String())
 			default:
 				notified = append(notified, server.Addr.String()+" key "+name)

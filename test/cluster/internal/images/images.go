@@ -17,6 +17,7 @@ import (
 // manifest may leave "docker.io/library/" out.
 const (
 	Lockstep = "docker.io/library/lockstep:dev"
+	Sidecar  = "docker.io/library/lockstep-sidecar:dev"
 	BIND     = "docker.io/library/lockstep-bind9:9.18"
 	Pause    = "docker.io/library/lockstep-pause:1"
 	Probe    = "docker.io/library/lockstep-probe:1"
@@ -45,9 +46,9 @@ func (b Builder) archivePath(i Recipe) string { return filepath.Join(b.Out(), i.
 // Project returns the images that users of this project run.
 func (b Builder) Project() []Recipe { return append(b.Components(), b.Servers()...) }
 
-// Components returns the image of Lockstep itself.
+// Components returns the images of Lockstep itself.
 func (b Builder) Components() []Recipe {
-	return []Recipe{{Lockstep, "lockstep.tar", b.buildLockstep}}
+	return []Recipe{{Lockstep, "lockstep.tar", b.buildLockstep}, {Sidecar, "lockstep-sidecar.tar", b.buildSidecar}}
 }
 
 // Servers returns the image of BIND.

@@ -13,10 +13,16 @@ import (
 	"github.com/lockstep-dns/lockstep/release/oci"
 )
 
-// buildLockstep holds the project's one binary and nothing else.
+// buildLockstep holds the program of the components and nothing else.
 func (b Builder) buildLockstep(ctx context.Context) (oci.Image, error) {
 	binary, err := b.buildBinary(ctx, b.Root, "./cmd/lockstep")
 	return recipes.Lockstep(Lockstep, runtime.GOARCH, binary), err
+}
+
+// buildSidecar holds the program of sidecars and nothing else.
+func (b Builder) buildSidecar(ctx context.Context) (oci.Image, error) {
+	binary, err := b.buildBinary(ctx, b.Root, "./cmd/lockstep-sidecar")
+	return recipes.Lockstep(Sidecar, runtime.GOARCH, binary), err
 }
 
 // buildPause holds the process that keeps a pod's namespaces.

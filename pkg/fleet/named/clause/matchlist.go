@@ -1,4 +1,4 @@
-package named
+package clause
 
 import (
 	"errors"
@@ -13,17 +13,21 @@ import (
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,62}$`)
 
-// keyName has the characters that the name of a TSIG key may have in a configuration.
-var keyName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_./:-]{0,252})$`)
+// IsIdentifier reports whether a text may name a list or a policy of a user's own.
+func IsIdentifier(text string) bool { return identifier.MatchString(text) }
 
-// isKeyName reports whether a text is a TSIG key's name: a domain name, with or without the final dot, that can be sent to a server and
+// keyName has the characters that the name of a TSIG key may have in a configuration.
+var keyName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./:-]*$`)
+
+// IsKeyName reports whether a text is a TSIG key's name: a domain name, with or without the final dot, that can be sent to a server and
 // stands in a configuration as it is.
-func isKeyName(text string) bool {
+func IsKeyName(text string) bool {
 	_, ok := dns.IsDomainName(text)
-	return ok && keyName.MatchString(text)
+	return ok && len(text) <= 253 && keyName.MatchString(text)
 }
 
-func isBuiltinACL(name string) bool {
+// IsBuiltinACL reports whether named or we define a list of that name, so that nobody else does.
+func IsBuiltinACL(name string) bool {
 	switch name {
 	case "any", "none", "localhost", "localnets", KeyACL(KeyUpdate), KeyACL(KeyTransfer):
 		return true
@@ -49,10 +53,6 @@ func MatchList(field string, elements []string, known func(acl string) bool) (st
 	return b.String(), errors.Join(problems...)
 }
 
-func (c Config) matchList(field string, elements []string) (string, error) {
-	return MatchList(field, elements, func(acl string) bool { _, defined := c.ACLs[acl]; return defined })
-}
-
 func matchElement(element string, known func(acl string) bool) (string, error) {
 	element = strings.TrimSuffix(strings.TrimSpace(element), ";")
 	rest, negated := strings.CutPrefix(element, "!")
@@ -63,7 +63,7 @@ func matchElement(element string, known func(acl string) bool) (string, error) {
 	}
 	if fields := strings.Fields(rest); len(fields) == 2 && fields[0] == "key" {
 		name := strings.Trim(fields[1], `"`)
-		if !isKeyName(name) {
+		if !IsKeyName(name) {
 			return "", fmt.Errorf("%q is not the name of a key", name)
 		}
 		return fmt.Sprintf("%skey %q", not, name), nil
@@ -74,29 +74,17 @@ func matchElement(element string, known func(acl string) bool) (string, error) {
 	if prefix, err := netip.ParsePrefix(rest); err == nil {
 		return not + prefix.Masked().String(), nil
 	}
-	if isBuiltinACL(rest) {
+	if IsBuiltinACL(rest) {
 		return not + rest, nil
 	}
-	if identifier.MatchString(rest) && known(rest) {
+	if IsIdentifier(rest) && known(rest) {
 		return fmt.Sprintf("%s%q", not, rest), nil
 	}
 	return "", fmt.Errorf("%q is neither an address, a prefix, a key nor a known ACL", element)
 }
 
-// renderForwarders renders addresses, each with an optional port as "IP:port" or "IP port N".
-func renderForwarders(list []string) (string, error) {
-	var b strings.Builder
-	var problems []error
-	for _, entry := range list {
-		addr, err := ParseServer(entry)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("forwarders: %w", err))
-			continue
-		}
-		b.WriteString(ServerClause(addr, 53, ""))
-	}
-	return b.String(), errors.Join(problems...)
-}
+// Port is where a server listens that is given without a port.
+const Port = 53
 
 // ParseServer reads "IP", "IP:port", "[IPv6]:port" or "IP port N"; the port is 0 when it is not given.
 func ParseServer(entry string) (netip.AddrPort, error) {
@@ -124,7 +112,7 @@ const Unsigned = " unsigned"
 // server is signed with, or by Unsigned. Otherwise it is signed with the key that is given.
 func ParseNotified(entry, otherwise string) (server netip.AddrPort, key string, err error) {
 	address, key, signed := strings.Cut(entry, " key ")
-	if signed && !isKeyName(key) {
+	if signed && !IsKeyName(key) {
 		return server, "", fmt.Errorf("%q is not the name of a key", key)
 	}
 	address, unsigned := strings.CutSuffix(address, Unsigned)

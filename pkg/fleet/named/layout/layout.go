@@ -1,4 +1,6 @@
-package named
+// Package layout says where things are in a BIND pod: ports, folders and files, for those who describe the pod, run in it, and connect to
+// it. It imports nothing: the sidecar is built without Kubernetes.
+package layout
 
 // Ports inside a pod. DNS, the sidecar and its health are reachable from outside, the others only on loopback.
 const (
@@ -40,3 +42,15 @@ const (
 
 // UserID is the user and group that every container of a pod runs as, the one of Debian's bind9 package.
 const UserID = 101
+
+// KeyNamesEntry is the entry of a key ring's Secret that the sidecar has in KeyNamesDir: KeyNames in JSON, without a secret.
+const KeyNamesEntry = "names.json"
+
+// KeyNames is what may be known of a ring without its secrets.
+type KeyNames struct {
+	// Revision is the name of the key that identifies this version of the ring.
+	Revision string `json:"revision"`
+	// Active is the key to sign with; Accepted are all keys of the ring, by their names on the wire.
+	Active   string   `json:"active"`
+	Accepted []string `json:"accepted"`
+}
