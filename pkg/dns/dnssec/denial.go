@@ -19,13 +19,13 @@ type denial interface {
 	proveExpansion(name string, labels int) (weak, failed *finding)
 }
 
-// collectProof reads the proof of the authority section. It has been verified.
+// collectProof reads the proof of the authority section.
 func (j *judgement) collectProof() (denial, *finding) {
 	var plain nsecs
 	var hashed []*dns.NSEC3
 	for _, s := range j.authority {
-		if s.isExpanded() {
-			continue // Its owner name is not the one for which it was made.
+		if !s.verified || s.isExpanded() {
+			continue // The owner of what was made from a wildcard is not the name that it is about.
 		}
 		for _, rr := range s.records {
 			switch rr := rr.(type) {

@@ -1,6 +1,7 @@
 package dnssec
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -11,17 +12,21 @@ import (
 // maxChain is how many CNAME and DNAME records of an answer are followed, as many as BIND puts into one.
 const maxChain = 16
 
-// Judge judges an answer to a question with the DO bit. The name must be in the zone of the keys and not below a delegation in it.
+// Judge judges an answer to a question with the DO bit about a name in the zone of the keys. The cuts are the delegations in the zone that
+// the caller knows of: a server that has the child zones as well answers from them where it could have referred to them, and where a CNAME
+// leads there. What is not signed by this zone and not below a cut is Bogus.
 //
 // Every RRset of the answer and authority sections that a zone signs has to have a valid signature. Where a name or type is denied,
 // or a wildcard is expanded, the proof has to be there. A referral is Secure if it has a signed DS RRset, and Insecure if it proves that
-// there is none. A CNAME is followed as far as the zone reaches.
+// there is none. A CNAME or DNAME is followed as far as the zone reaches.
 //
 // Unknown are: other rcodes than NOERROR and NXDOMAIN, truncated messages, questions about other zones, about DS at the apex (the parent
-// zone answers them), about RRSIG (never signed) or for transfers, and data of a signed zone below this one.
-func (k *Keys) Judge(m *dns.Msg, clock Clock) Verdict { return k.judge(m, clock, &work{}) }
+// zone answers them), about RRSIG (never signed) or for transfers, and data of a zone below this one.
+func (k *Keys) Judge(m *dns.Msg, clock Clock, cuts ...string) Verdict {
+	return k.judge(m, clock, &work{}, cuts)
+}
 
-func (k *Keys) judge(m *dns.Msg, clock Clock, w *work) Verdict {
+func (k *Keys) judge(m *dns.Msg, clock Clock, w *work, cuts []string) Verdict {
 	v := newVerifier(k.zone, k.keys, clock, w)
 	v.expires = k.verdict.Expires
 	if f := k.checkQuestion(m); f != nil {
@@ -33,8 +38,14 @@ func (k *Keys) judge(m *dns.Msg, clock Clock, w *work) Verdict {
 	if clock.Now.After(v.expires) {
 		return v.conclude(bogus(dns.ExtendedErrorCodeSignatureExpired, "the signature of the DNSKEY RRset of %s has expired", k.zone))
 	}
-	j := &judgement{verifier: v, rcode: m.Rcode, qtype: m.Question[0].Qtype, answer: groupRecords(m.Answer, k.zone), authority: groupRecords(m.Ns, k.zone)}
-	return v.conclude(j.judge(canonical(m.Question[0].Name)))
+	j := &judgement{
+		verifier: v, rcode: m.Rcode, qtype: m.Question[0].Qtype,
+		answer: groupRecords(m.Answer, k.zone), authority: groupRecords(m.Ns, k.zone),
+	}
+	for _, cut := range cuts {
+		j.cuts = append(j.cuts, canonical(cut))
+	}
+	return v.conclude(j.judge(canonical(m.Question[0].Name), m.Authoritative))
 }
 
 func (k *Keys) checkQuestion(m *dns.Msg) *finding {
@@ -62,15 +73,21 @@ type judgement struct {
 	rcode             int
 	qtype             uint16
 	answer, authority sets
+	cuts              []string
 	// proof is made of the authority section when it is needed first.
 	proof denial
 	// weak is the finding of the first part of the answer that is accepted without being proven.
 	weak *finding
 }
 
-func (j *judgement) judge(name string) *finding {
-	if f := j.verifySections(); f != nil {
-		return f
+func (j *judgement) judge(name string, authoritative bool) *finding {
+	if authoritative && j.isDelegated(name) && j.qtype != dns.TypeDS {
+		return unknown("%s is in a zone below %s", name, j.zone)
+	}
+	for _, s := range slices.Concat(j.answer, j.authority) {
+		if f := j.verifyPart(s); f != nil {
+			return f
+		}
 	}
 	if f := j.follow(name); f != nil {
 		return f
@@ -78,25 +95,28 @@ func (j *judgement) judge(name string) *finding {
 	return j.weak
 }
 
-// verifySections verifies every RRset that a zone signs.
-func (j *judgement) verifySections() *finding {
-	for _, s := range j.answer {
-		if _, synthesized := j.synthesis(s.Name); s.Type == dns.TypeCNAME && synthesized {
-			continue
-		}
-		if f := j.verify(s); f != nil {
-			return f
-		}
+// isDelegated is true for names at and below a known cut.
+func (j *judgement) isDelegated(name string) bool {
+	return slices.ContainsFunc(j.cuts, func(cut string) bool { return cut != j.zone && rrset.IsSubdomain(name, cut) })
+}
+
+// verifyPart verifies an RRset that this zone signs: no CNAME that was made from a DNAME, and not what a child zone has. At a cut, DS and
+// NSEC can be of this zone (RFC 4035 section 2).
+func (j *judgement) verifyPart(s *set) *finding {
+	dname, _ := j.synthesis(s.Name)
+	delegated := j.isDelegated(s.Name)
+	switch {
+	case s.Type == dns.TypeCNAME && dname != nil,
+		s.Type == dns.TypeNS && s.Name != j.zone && slices.Contains(j.authority, s),
+		delegated && s.Type != dns.TypeDS && s.Type != dns.TypeNSEC:
+		return nil
 	}
-	for _, s := range j.authority {
-		if s.Type == dns.TypeNS && s.Name != j.zone {
-			continue // A delegation: the child signs it (RFC 4035 section 2.2).
-		}
-		if f := j.verify(s); f != nil {
-			return f
-		}
+	f := j.verify(s)
+	if f != nil && delegated && f.security == Unknown {
+		return nil
 	}
-	return nil
+	s.verified = f == nil
+	return f
 }
 
 // follow goes from the name of the question to the end of the chain.
@@ -106,7 +126,7 @@ func (j *judgement) follow(name string) *finding {
 		if ended || f != nil {
 			return f
 		}
-		if name = target; !rrset.IsSubdomain(name, j.zone) {
+		if name = target; !rrset.IsSubdomain(name, j.zone) || j.isDelegated(name) {
 			return nil
 		}
 	}
@@ -114,11 +134,11 @@ func (j *judgement) follow(name string) *finding {
 }
 
 func (j *judgement) step(name string) (target string, ended bool, f *finding) {
-	if target, ok := j.synthesis(name); ok {
+	if dname, target := j.synthesis(name); dname != nil {
 		if s := j.answer.find(name, dns.TypeCNAME); s != nil && !pointsTo(s, target) {
 			return "", false, bogus(dns.ExtendedErrorCodeDNSBogus, "%s differs from what the DNAME record above it says", s.Key)
 		}
-		return target, target == "", nil
+		return target, target == "", j.checkExpansion(dname)
 	}
 	found := false
 	for _, s := range j.answer {
@@ -134,9 +154,6 @@ func (j *judgement) step(name string) (target string, ended bool, f *finding) {
 		return "", true, nil
 	}
 	if s := j.answer.find(name, dns.TypeCNAME); s != nil {
-		if len(s.records) > 1 {
-			return "", false, bogus(dns.ExtendedErrorCodeInvalidData, "%s has more than one record", s.Key)
-		}
 		return canonical(s.records[0].(*dns.CNAME).Target), false, j.checkExpansion(s)
 	}
 	return "", true, j.checkDenial(name)
@@ -144,18 +161,18 @@ func (j *judgement) step(name string) (target string, ended bool, f *finding) {
 
 // synthesis is what a DNAME record of the answer makes of a name below it (RFC 6672 section 2.2). The target is empty if it were too long
 // for a name: then the answer ends there (YXDOMAIN).
-func (j *judgement) synthesis(name string) (target string, ok bool) {
+func (j *judgement) synthesis(name string) (dname *set, target string) {
 	for _, s := range j.answer {
-		if s.Type != dns.TypeDNAME || !isBelow(name, s.Name) || len(s.records) != 1 {
+		if s.Type != dns.TypeDNAME || !isBelow(name, s.Name) {
 			continue
 		}
-		target := strings.TrimSuffix(name, strings.TrimPrefix(s.Name, ".")) + canonical(s.records[0].(*dns.DNAME).Target)
+		target := strings.TrimSuffix(name, strings.TrimPrefix(s.Name, ".")) + strings.TrimPrefix(canonical(s.records[0].(*dns.DNAME).Target), ".")
 		if _, valid := dns.IsDomainName(target); !valid {
-			return "", true
+			return s, ""
 		}
-		return canonical(target), true
+		return s, canonical(target)
 	}
-	return "", false
+	return nil, ""
 }
 
 func pointsTo(s *set, target string) bool {

@@ -11,6 +11,7 @@ type set struct {
 	rrset.Key
 	records    []dns.RR
 	signatures []*dns.RRSIG
+	verified   bool
 	// labels is the Labels field of the accepted signature.
 	labels int
 }
