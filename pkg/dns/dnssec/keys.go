@@ -127,4 +127,6 @@ func isUsable(key *dns.DNSKEY) bool {
 }
 
 // isBelow is true for names below an ancestor.
-func isBelow(name, ancestor string) bool { return name != ancestor && rrset.IsSubdomain(name, ancestor) }
+func isBelow(name, ancestor string) bool {
+	return name != ancestor && rrset.IsSubdomain(name, ancestor)
+}
