@@ -138,7 +138,8 @@ func (j *judgement) step(name string) (target string, ended bool, f *finding) {
 		if s := j.answer.find(name, dns.TypeCNAME); s != nil && !pointsTo(s, target) {
 			return "", false, bogus(dns.ExtendedErrorCodeDNSBogus, "%s differs from what the DNAME record above it says", s.Key)
 		}
-		return target, target == "", j.checkExpansion(dname)
+		answered := j.qtype == dns.TypeCNAME && j.answer.find(name, dns.TypeCNAME) != nil
+		return target, target == "" || answered, j.checkExpansion(dname)
 	}
 	found := false
 	for _, s := range j.answer {
