@@ -27,7 +27,7 @@ type lab struct {
 
 func newLab(t *testing.T, r *rand.Rand) *lab {
 	l := new(lab)
-	var all, tops []named.Zone
+	all, tops := []named.Zone{{Name: elsewhere, Records: "* A 192.0.2.1"}}, []named.Zone(nil)
 	for i := range 14 {
 		z := newLiveZone(t, r, fmt.Sprintf("z%d.test.", i), true)
 		l.zones = append(l.zones, z)
@@ -174,7 +174,8 @@ func (r *resolver) descend(keys *Keys, name string, verdict Verdict) Verdict {
 		if slices.Contains(r.trusted.cuts(""), q.Name) {
 			break
 		}
-		if v := r.judge(keys, r.ask(q)); v.Security == Insecure || v.Security == Bogus {
+		m := r.ask(q)
+		if v := r.judge(keys, m); v.Security == Bogus || v.Security == Insecure && m.Rcode == dns.RcodeSuccess && len(m.Answer) == 0 {
 			return v
 		}
 	}
