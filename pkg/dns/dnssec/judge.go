@@ -45,7 +45,12 @@ func (k *Keys) judge(m *dns.Msg, clock Clock, w *work, cuts []string) Verdict {
 	for _, cut := range cuts {
 		j.cuts = append(j.cuts, canonical(cut))
 	}
-	return v.conclude(j.judge(canonical(m.Question[0].Name), m.Authoritative))
+	for _, s := range j.answer {
+		if s.Type == dns.TypeDNAME && len(j.dnames) < maxChain {
+			j.dnames = append(j.dnames, s)
+		}
+	}
+	return v.conclude(j.judge(canonical(m.Question[0].Name)))
 }
 
 func (k *Keys) checkQuestion(m *dns.Msg) *finding {
@@ -73,6 +78,7 @@ type judgement struct {
 	rcode             int
 	qtype             uint16
 	answer, authority sets
+	dnames            sets
 	cuts              []string
 	// proof is made of the authority section when it is needed first.
 	proof denial
@@ -80,8 +86,8 @@ type judgement struct {
 	weak *finding
 }
 
-func (j *judgement) judge(name string, authoritative bool) *finding {
-	if authoritative && j.isDelegated(name) && j.qtype != dns.TypeDS {
+func (j *judgement) judge(name string) *finding {
+	if j.isDelegated(name, j.qtype) && (len(j.answer) > 0 || j.referral(name) == nil) {
 		return unknown("%s is in a zone below %s", name, j.zone)
 	}
 	for _, s := range slices.Concat(j.answer, j.authority) {
@@ -95,20 +101,22 @@ func (j *judgement) judge(name string, authoritative bool) *finding {
 	return j.weak
 }
 
-// isDelegated is true for names at and below a known cut.
-func (j *judgement) isDelegated(name string) bool {
-	return slices.ContainsFunc(j.cuts, func(cut string) bool { return cut != j.zone && rrset.IsSubdomain(name, cut) })
+// isDelegated is true for what the zone below a known cut has.
+func (j *judgement) isDelegated(name string, rrtype uint16) bool {
+	return slices.ContainsFunc(j.cuts, func(cut string) bool {
+		return cut != j.zone && rrset.IsSubdomain(name, cut) && (rrtype != dns.TypeDS || name != cut)
+	})
 }
 
-// verifyPart verifies an RRset that this zone signs: no CNAME that was made from a DNAME, and not what a child zone has. At a cut, DS and
-// NSEC can be of this zone (RFC 4035 section 2).
+// verifyPart verifies an RRset that this zone signs: no CNAME that was made from a DNAME, and not what a child zone has. At a cut, both can
+// have an NSEC record (RFC 4035 section 2.3).
 func (j *judgement) verifyPart(s *set) *finding {
 	dname, _ := j.synthesis(s.Name)
-	delegated := j.isDelegated(s.Name)
+	delegated := j.isDelegated(s.Name, s.Type)
 	switch {
 	case s.Type == dns.TypeCNAME && dname != nil,
 		s.Type == dns.TypeNS && s.Name != j.zone && slices.Contains(j.authority, s),
-		delegated && s.Type != dns.TypeDS && s.Type != dns.TypeNSEC:
+		delegated && s.Type != dns.TypeNSEC:
 		return nil
 	}
 	f := j.verify(s)
@@ -126,7 +134,7 @@ func (j *judgement) follow(name string) *finding {
 		if ended || f != nil {
 			return f
 		}
-		if name = target; !rrset.IsSubdomain(name, j.zone) || j.isDelegated(name) {
+		if name = target; !rrset.IsSubdomain(name, j.zone) || j.isDelegated(name, dns.TypeNone) {
 			return nil
 		}
 	}
@@ -163,8 +171,8 @@ func (j *judgement) step(name string) (target string, ended bool, f *finding) {
 // synthesis is what a DNAME record of the answer makes of a name below it (RFC 6672 section 2.2). The target is empty if it were too long
 // for a name: then the answer ends there (YXDOMAIN).
 func (j *judgement) synthesis(name string) (dname *set, target string) {
-	for _, s := range j.answer {
-		if s.Type != dns.TypeDNAME || !isBelow(name, s.Name) {
+	for _, s := range j.dnames {
+		if !isBelow(name, s.Name) {
 			continue
 		}
 		target := strings.TrimSuffix(name, strings.TrimPrefix(s.Name, ".")) + strings.TrimPrefix(canonical(s.records[0].(*dns.DNAME).Target), ".")
@@ -190,15 +198,23 @@ func (j *judgement) checkExpansion(s *set) *finding {
 
 // checkDenial judges an answer that has no data of the type at a name.
 func (j *judgement) checkDenial(name string) *finding {
-	for _, s := range j.authority {
-		if s.Type == dns.TypeNS && isBelow(s.Name, j.zone) && rrset.IsSubdomain(name, s.Name) && j.authority.find(j.zone, dns.TypeSOA) == nil {
-			return j.checkDelegation(s.Name)
-		}
+	if s := j.referral(name); s != nil {
+		return j.checkDelegation(s.Name)
 	}
 	if j.rcode == dns.RcodeNameError {
 		return j.prove(func(d denial) (weak, f *finding) { return d.proveNoName(name) })
 	}
 	return j.prove(func(d denial) (weak, f *finding) { return d.proveNoData(name, j.qtype) })
+}
+
+// referral is the NS RRset of the delegation that the server refers to, of this zone and not of one below it.
+func (j *judgement) referral(name string) *set {
+	for _, s := range j.authority {
+		if s.Type == dns.TypeNS && isBelow(s.Name, j.zone) && rrset.IsSubdomain(name, s.Name) && !j.isDelegated(s.Name, dns.TypeDS) && j.authority.find(j.zone, dns.TypeSOA) == nil {
+			return s
+		}
+	}
+	return nil
 }
 
 // checkDelegation judges a referral (RFC 4035 section 5.2, RFC 5155 section 8.9).

@@ -175,7 +175,10 @@ func (r *resolver) descend(keys *Keys, name string, verdict Verdict) Verdict {
 			break
 		}
 		m := r.ask(q)
-		if v := r.judge(keys, m); v.Security == Bogus || v.Security == Insecure && m.Rcode == dns.RcodeSuccess && len(m.Answer) == 0 {
+		switch v := r.judge(keys, m, r.trusted.cuts("")...); {
+		case m.Rcode == dns.RcodeServerFailure:
+			return Verdict{Security: Bogus, Detail: v.Detail}
+		case v.Security == Bogus, v.Security == Insecure && m.Rcode == dns.RcodeSuccess && len(m.Answer) == 0:
 			return v
 		}
 	}

@@ -21,6 +21,9 @@ d    DNAME e
 d    NSEC ns1 DNAME RRSIG NSEC
 e    A 192.0.2.7
 sub  NS ns.sub
+sub  NSEC www NS RRSIG NSEC
+a.sub NS ns.sub
+a.sub DS 1 13 2 00
 host.sub A 192.0.2.9
 www.e A 192.0.2.8
 x.d  CNAME x.e
@@ -91,10 +94,17 @@ func TestAnswers(t *testing.T) {
 		"below a DNAME, no name":     {z.reply("x.d A", nx, "", "@ SOA, d NSEC, @ NSEC"), Bogus, "NSEC Missing"},
 		"CNAME into a child zone on the same server":  {z.reply("chain A", 0, "chain CNAME, - host.sub A", ""), Secure, ""},
 		"CNAME, and the signature of its target gone": {z.reply("alias A", 0, "alias CNAME, - www A", ""), Bogus, "RRSIGs Missing"},
-		"the child zone": {change(z.reply("host.sub A", 0, "- host.sub A", ""), func(m *dns.Msg) { m.Authoritative = true }), Unknown, ""},
-		"REFUSED":        {z.reply("www A", dns.RcodeRefused, "", ""), Unknown, ""},
-		"truncated":      {change(www(), func(m *dns.Msg) { m.Truncated = true }), Unknown, ""},
-		"signatures":     {z.reply("www RRSIG", 0, "", ""), Unknown, ""},
+		"the child zone":                      {change(z.reply("host.sub A", 0, "- host.sub A", ""), func(m *dns.Msg) { m.Authoritative = true }), Unknown, ""},
+		"the child zone, not authoritative":   {z.reply("host.sub A", 0, "- host.sub A", "sub NSEC"), Unknown, ""},
+		"the child zone, of DS":               {z.reply("host.sub DS", 0, "", "@ SOA, sub NSEC"), Unknown, ""},
+		"a delegation below the child zone":   {z.reply("x.a.sub A", 0, "", "- a.sub NS, - a.sub DS"), Unknown, ""},
+		"a referral to a known cut":           {z.reply("host.sub A", 0, "", "- sub NS, sub NSEC"), Insecure, ""},
+		"a referral to a known cut, no proof": {z.reply("host.sub A", 0, "", "- sub NS, alias NSEC"), Bogus, "NSEC Missing"},
+		"CNAME question below a DNAME":        {z.reply("x.d CNAME", 0, "d DNAME, - x.d CNAME", ""), Secure, ""},
+		"NSEC question at a CNAME":            {z.reply("alias NSEC", 0, "alias NSEC", ""), Secure, ""},
+		"REFUSED":                             {z.reply("www A", dns.RcodeRefused, "", ""), Unknown, ""},
+		"truncated":                           {change(www(), func(m *dns.Msg) { m.Truncated = true }), Unknown, ""},
+		"signatures":                          {z.reply("www RRSIG", 0, "", ""), Unknown, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := z.keys.Judge(c.m, at, "Sub.point.test.")
