@@ -8,43 +8,55 @@ import (
 	"github.com/miekg/dns"
 )
 
-// KeyTrap (CVE-2023-50387): many keys of one tag, and many signatures that each of them could have made.
-func TestKeyTrap(t *testing.T) {
-	z := newTestZone(t, "trap.test.", "www A 192.0.2.1")
-	id := keyID{dns.ED25519, z.key.KeyTag()}
-	for range 500 { // The order of bytes that are 16 bits apart does not change the tag.
-		other := *z.key.DNSKEY
-		raw := decode(t, other.PublicKey)
-		i, k := len(z.keys.keys[id])%15, len(z.keys.keys[id])/15%15
+// keyTrap makes keys of one tag, and a message with signatures that each of them could have made.
+func keyTrap(t testing.TB, z *testZone, number int) (keys []*dns.DNSKEY, m *dns.Msg) {
+	for n := range number { // The order of bytes that are 16 bits apart does not change the tag.
+		key := *z.key.DNSKEY
+		raw := decode(t, key.PublicKey)
+		i, k := n%15, n/15%15
 		raw[2*i], raw[2*k+2] = raw[2*k+2], raw[2*i]
 		raw[1], raw[31] = raw[31], raw[1]
-		other.PublicKey = encode(raw)
-		if other.KeyTag() != id.tag {
+		key.PublicKey = encode(raw)
+		if key.KeyTag() != z.key.KeyTag() {
 			t.Fatal("another tag")
 		}
-		z.keys.keys[id] = append([]*dns.DNSKEY{&other}, z.keys.keys[id]...)
+		keys = append(keys, &key)
 	}
-	m := z.reply("www A", 0, "www A", "")
+	m = z.reply("www A", 0, "www A", "")
 	right := *signatureOf(m.Answer, dns.TypeA)
-	for i := range 500 {
+	for i := range number {
 		wrong := right
 		wrong.OrigTtl, wrong.Expiration = uint32(i), right.Expiration+1
 		m.Answer = append(m.Answer, &wrong)
 	}
+	return append(keys, z.key.DNSKEY), m
+}
+
+// trapped adds the keys with as many signatures of them to a message, and DS records that all keys have to be compared with.
+func trapped(z *testZone, keys []*dns.DNSKEY, m *dns.Msg) *dns.Msg {
+	m = m.Copy()
+	signature := *signatureOf(m.Answer, dns.TypeA)
+	signature.Hdr.Name, signature.TypeCovered, signature.Labels = z.name, dns.TypeDNSKEY, uint8(dns.CountLabel(z.name))
+	for i, key := range keys {
+		signature := signature
+		signature.OrigTtl = uint32(i)
+		m.Answer, m.Ns = append(m.Answer, key, &signature), append(m.Ns, z.key.ToDS(dns.SHA384))
+	}
+	return m
+}
+
+// KeyTrap (CVE-2023-50387).
+func TestKeyTrap(t *testing.T) {
+	z := newTestZone(t, "trap.test.", "www A 192.0.2.1")
+	keys, m := keyTrap(t, z, 500)
+	z.keys.keys[keyID{dns.ED25519, z.key.KeyTag()}] = keys
 	w := new(work)
 	if v := z.keys.judge(m, at, w, nil); v.Security != Bogus || !strings.Contains(v.Detail, "verifications") || w.verifications != maxVerifications {
 		t.Errorf("%+v after %+v", v, w)
 	}
-	// The same with the DNSKEY RRset, and with DS records that all keys of the tag have to be compared with.
-	var answer, anchors []dns.RR
-	for _, key := range z.keys.keys[id] {
-		answer, anchors = append(answer, key), append(anchors, z.key.ToDS(dns.SHA384))
-		s := right
-		s.Hdr.Name, s.TypeCovered, s.Labels = z.name, dns.TypeDNSKEY, 2
-		answer = append(answer, &s)
-	}
+	m = trapped(z, keys, m)
 	w = new(work)
-	if v := trust(z.name, answer, anchors, at, w).Verdict(); v.Security != Bogus || w.verifications > maxVerifications || w.hashes > maxHashes {
+	if v := trust(z.name, m.Answer, m.Ns, at, w).Verdict(); v.Security != Bogus || w.verifications > maxVerifications || w.hashes > maxHashes {
 		t.Errorf("%+v after %+v", v, w)
 	}
 }

@@ -122,6 +122,16 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// The bitmap of a name with a CNAME record denies what can be beside it (RFC 4035 section 2.5).
+func TestBesideCNAME(t *testing.T) {
+	alias := types{dns.TypeCNAME, dns.TypeRRSIG}
+	for rrtype, want := range map[uint16]bool{dns.TypeA: false, dns.TypeDS: false, dns.TypeCNAME: false, dns.TypeNSEC: true, dns.TypeKEY: true} {
+		if alias.deny(rrtype) != want {
+			t.Error(dns.TypeToString[rrtype])
+		}
+	}
+}
+
 // Times are serial numbers: in 2106 they begin anew.
 func TestSerialTime(t *testing.T) {
 	z := newTestZone(t, "point.test.", pointZone)

@@ -2,6 +2,7 @@ package dnssec
 
 import (
 	"crypto"
+	"crypto/ed25519"
 	"encoding/base64"
 	"strings"
 	"testing"
@@ -35,6 +36,15 @@ func newSigningKey(t testing.TB, zone string, algorithm uint8, flags uint16) sig
 	return signingKey{key, private.(crypto.Signer)}
 }
 
+// fixedKey is the same in each run: inputs of fuzz tests have its signatures.
+func fixedKey(zone string) signingKey {
+	private := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	return signingKey{&dns.DNSKEY{
+		Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: 3600}, Flags: 257, Protocol: 3, Algorithm: dns.ED25519,
+		PublicKey: encode(private.Public().(ed25519.PublicKey)),
+	}, private}
+}
+
 // sign signs records that were valid for a day and will be for so long.
 func (k signingKey) sign(t testing.TB, records []dns.RR, valid time.Duration, adjust ...func(*dns.RRSIG)) *dns.RRSIG {
 	t.Helper()
@@ -63,7 +73,7 @@ type testZone struct {
 // newTestZone reads the lines of a zone file.
 func newTestZone(t testing.TB, name, text string) *testZone {
 	t.Helper()
-	z := &testZone{t: t, name: name, sets: map[rrset.Key][]dns.RR{}, key: newSigningKey(t, name, dns.ED25519, 257)}
+	z := &testZone{t: t, name: name, sets: map[rrset.Key][]dns.RR{}, key: fixedKey(name)}
 	for _, rr := range records(t, "$ORIGIN "+name+"\n$TTL 3600\n"+text) {
 		key := rrset.Key{Name: canonical(rr.Header().Name), Type: rr.Header().Rrtype}
 		z.sets[key] = append(z.sets[key], rr)
