@@ -3,6 +3,7 @@ package dnssec
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -89,7 +90,17 @@ func FuzzProofs(f *testing.F) {
 			pools[i] = append(pools[i], set)
 		}
 	}
-	f.Add(uint8(0), uint8(0), uint8(0), false, []byte{0}, []byte{1, 2})
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 2000 {
+		answer, authority := make([]byte, r.IntN(3)*r.IntN(2)), make([]byte, r.IntN(6))
+		for i := range answer {
+			answer[i] = byte(r.Uint32())
+		}
+		for i := range authority {
+			authority[i] = byte(r.Uint32())
+		}
+		f.Add(uint8(r.IntN(len(zones))), uint8(r.IntN(len(names))), uint8(r.IntN(len(rrtypes))), r.IntN(2) == 0, answer, authority)
+	}
 	f.Fuzz(func(t *testing.T, zone, name, rrtype uint8, exists bool, answer, authority []byte) {
 		z, pool := zones[int(zone)%len(zones)], pools[int(zone)%len(zones)]
 		m := new(dns.Msg)
@@ -188,7 +199,8 @@ func says(m *dns.Msg, zone, name string, rrtype uint16) string {
 		}
 	}
 	for _, s := range authority {
-		if s.Type == dns.TypeNS && s.Name != zone && rrset.IsSubdomain(name, s.Name) && authority.find(zone, dns.TypeSOA) == nil {
+		leads := s.Type == dns.TypeNS && s.Name != zone && rrset.IsSubdomain(name, s.Name) && (s.Name != name || rrtype != dns.TypeDS)
+		if leads && m.Rcode == dns.RcodeSuccess && authority.find(zone, dns.TypeSOA) == nil {
 			if ds := authority.find(s.Name, dns.TypeDS); ds != nil {
 				return "referral to " + s.Name + content(ds.records)
 			}

@@ -209,8 +209,12 @@ func (j *judgement) checkDenial(name string) *finding {
 
 // referral is the NS RRset of the delegation that the server refers to, of this zone and not of one below it.
 func (j *judgement) referral(name string) *set {
+	if j.rcode != dns.RcodeSuccess || j.authority.find(j.zone, dns.TypeSOA) != nil {
+		return nil
+	}
 	for _, s := range j.authority {
-		if s.Type == dns.TypeNS && isBelow(s.Name, j.zone) && rrset.IsSubdomain(name, s.Name) && !j.isDelegated(s.Name, dns.TypeDS) && j.authority.find(j.zone, dns.TypeSOA) == nil {
+		leads := s.Type == dns.TypeNS && isBelow(s.Name, j.zone) && rrset.IsSubdomain(name, s.Name) && (j.qtype != dns.TypeDS || s.Name != name)
+		if leads && !j.isDelegated(s.Name, dns.TypeDS) {
 			return s
 		}
 	}
