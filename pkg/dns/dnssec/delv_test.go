@@ -75,7 +75,7 @@ func compareWithDelv(t *testing.T, seed uint64, number int) {
 	workers.Wait()
 	t.Log(counts)
 	for _, s := range []Security{Secure, Insecure, Bogus} {
-		if counts[string(s)] < number/20 {
+		if counts[string(s)] < number/50 {
 			t.Errorf("of %d answers, %d are %s", number, counts[string(s)], s)
 		}
 	}
@@ -98,10 +98,13 @@ func (v *view) compare(r *rand.Rand) (string, error) {
 		return string(Unknown), nil
 	}
 	theirs, err := v.delv(q, z)
-	if err != nil {
-		return "failed", err
+	if err == nil && theirs.security != ours.Security {
+		theirs, err = v.delv(q, z) // A busy machine can have been too slow for it.
 	}
-	if ours.Security == theirs.security {
+	switch {
+	case err != nil:
+		return "failed", err
+	case theirs.security == ours.Security:
 		return string(ours.Security), nil
 	}
 	lenient := (&resolver{view: v, trusted: z, clock: Clock{Now: time.Now()}, lenient: true}).resolve(q, 0)

@@ -152,15 +152,18 @@ func (r *resolver) resolve(q dns.Question, depth int) Verdict {
 		keys = below
 	}
 	m := r.ask(q)
+	target, link := firstLink(m)
 	verdict := r.judge(keys, m, r.trusted.cuts(child)...)
-	if verdict.Security == Bogus {
-		return r.descend(keys, q.Name, verdict)
+	if verdict.Security == Bogus && target != "" {
+		verdict = r.judge(keys, link, r.trusted.cuts(child)...)
 	}
-	end := dns.Question{Name: chainEnd(m, q), Qtype: q.Qtype}
-	if verdict.Security == Unknown || rrset.IsSubdomain(end.Name, keys.zone) && r.trusted.childOf(end) == child {
+	if verdict.Security == Bogus {
+		verdict = r.descend(keys, q.Name, verdict)
+	}
+	if verdict.Security == Bogus || verdict.Security == Unknown || target == "" {
 		return verdict
 	}
-	if next := r.resolve(end, depth+1); next.Security != Secure {
+	if next := r.resolve(dns.Question{Name: target, Qtype: q.Qtype}, depth+1); next.Security != Secure {
 		return next
 	}
 	return verdict
@@ -175,6 +178,9 @@ func (r *resolver) descend(keys *Keys, name string, verdict Verdict) Verdict {
 			break
 		}
 		m := r.ask(q)
+		if target, link := firstLink(m); target != "" {
+			m = link
+		}
 		switch v := r.judge(keys, m, r.trusted.cuts("")...); {
 		case m.Rcode == dns.RcodeServerFailure:
 			return Verdict{Security: Bogus, Detail: v.Detail}
@@ -205,19 +211,22 @@ func (z *liveZone) childOf(q dns.Question) string {
 	return ""
 }
 
-// chainEnd is where the CNAME records of an answer lead.
-func chainEnd(m *dns.Msg, q dns.Question) string {
-	name := canonical(q.Name)
+// firstLink is where a CNAME record in an answer leads, and the answer without the rest of the chain. delv asks for the target again.
+func firstLink(m *dns.Msg) (target string, link *dns.Msg) {
+	q := m.Question[0]
 	if q.Qtype == dns.TypeCNAME {
-		return name
+		return "", nil
 	}
-	for range maxChain {
-		for _, rr := range m.Answer {
-			if cname, ok := rr.(*dns.CNAME); ok && canonical(cname.Hdr.Name) == name {
-				name = canonical(cname.Target)
-				break
-			}
+	link = m.Copy()
+	link.Question[0].Qtype, link.Answer = dns.TypeCNAME, nil
+	for _, rr := range m.Answer {
+		cname, ok := rr.(*dns.CNAME)
+		if ok && strings.EqualFold(cname.Hdr.Name, q.Name) {
+			target = canonical(cname.Target)
+		}
+		if covered(rr) == dns.TypeCNAME && strings.EqualFold(rr.Header().Name, q.Name) || covered(rr) == dns.TypeDNAME && isBelow(canonical(q.Name), canonical(rr.Header().Name)) {
+			link.Answer = append(link.Answer, rr)
 		}
 	}
-	return name
+	return target, link
 }

@@ -92,7 +92,7 @@ func (z *liveZone) sign(t *testing.T, dir, text string, options ...string) []dns
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, dir, "dnssec-signzone", slices.Concat([]string{"-q", "-P", "-S", "-o", z.name, "-O", "full"}, z.chain, options, []string{"zone"})...)
+	run(t, dir, "dnssec-signzone", slices.Concat([]string{"-q", "-P", "-S", "-n", "1", "-o", z.name, "-O", "full"}, z.chain, options, []string{"zone"})...)
 	signed, err := os.ReadFile(file + ".signed")
 	if err != nil {
 		t.Fatal(err)
