@@ -2,6 +2,7 @@ package dnssec
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
@@ -58,6 +59,29 @@ func TestKeyTrap(t *testing.T) {
 	w = new(work)
 	if v := trust(z.name, m.Answer, m.Ns, at, w).Verdict(); v.Security != Bogus || w.verifications > maxVerifications || w.hashes > maxHashes {
 		t.Errorf("%+v after %+v", v, w)
+	}
+}
+
+// A signature of many records costs more.
+func TestLargeSet(t *testing.T) {
+	z := newTestZone(t, "trap.test.", "www A 192.0.2.1")
+	m := z.reply("www A", 0, "- www A", "")
+	for i := range 2000 {
+		m.Answer = append(m.Answer, &dns.A{Hdr: m.Answer[0].(*dns.A).Hdr, A: net.IPv4(10, 0, byte(i>>8), byte(i))})
+	}
+	right := z.key.sign(t, m.Answer, 10*day)
+	for i, verifications := range []int{21, 42, 63, 63} {
+		w := new(work)
+		m := m.Copy()
+		for range i {
+			wrong := *right
+			wrong.OrigTtl++
+			m.Answer = append(m.Answer, &wrong)
+		}
+		m.Answer = append(m.Answer, right)
+		if v := z.keys.judge(m, at, w, nil); w.verifications != verifications || v.Security != map[bool]Security{true: Secure, false: Bogus}[i < 3] {
+			t.Errorf("%d: %+v after %+v", i, v, w)
+		}
 	}
 }
 

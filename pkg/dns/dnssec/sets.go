@@ -19,6 +19,9 @@ type set struct {
 // isExpanded reports whether the RRset was made from a wildcard (RFC 4035 section 5.3.4).
 func (s *set) isExpanded() bool { return s.labels < countLabels(s.Name) }
 
+// cost is how often a verification counts.
+func (s *set) cost() int { return 1 + len(s.records)/recordsPerVerification }
+
 // sets are the RRsets of a section, in the order of the message.
 type sets []*set
 

@@ -13,8 +13,10 @@ import (
 
 const (
 	// maxVerifications bounds the signatures that are verified for one message (KeyTrap, CVE-2023-50387). An honest message needs two
-	// for each of at most maxChain names of a chain, and four at its end. More are left for colliding key tags.
-	maxVerifications = 64
+	// for each of at most maxChain names of a chain, and four at its end. More are left for colliding key tags. One of an RRset of more
+	// records than recordsPerVerification counts several times.
+	maxVerifications       = 64
+	recordsPerVerification = 100
 	// maxHashes bounds the names that are hashed for one message, each up to maxIterations+1 times (CVE-2023-50868), and the digests of
 	// keys. An honest message needs one for each label of a name, of which there are at most 127, and one for each name of a chain.
 	maxHashes = 160
@@ -68,7 +70,7 @@ func (v *verifier) verify(s *set) *finding {
 		if n > passed {
 			best, passed = f, n
 		}
-		if v.work.verifications >= maxVerifications {
+		if v.work.verifications+s.cost() > maxVerifications {
 			return errWork("verifications of signatures", maxVerifications)
 		}
 	}
@@ -153,10 +155,10 @@ func (v *verifier) checkSignature(s *set, signature *dns.RRSIG) *finding {
 		if !isUsable(key) || !hasSignatureLength(signature) {
 			continue
 		}
-		if v.work.verifications >= maxVerifications {
+		if v.work.verifications+s.cost() > maxVerifications {
 			return errWork("verifications of signatures", maxVerifications)
 		}
-		v.work.verifications++
+		v.work.verifications += s.cost()
 		if signature.Verify(key, s.records) == nil {
 			return nil
 		}
