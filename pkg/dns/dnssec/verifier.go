@@ -58,7 +58,9 @@ func (v *verifier) verify(s *set) *finding {
 	if len(s.signatures) == 0 {
 		return bogus(dns.ExtendedErrorCodeRRSIGsMissing, "%s has no signature", s.Key)
 	}
-	slices.SortStableFunc(s.signatures, func(a, b *dns.RRSIG) int { return int(int32(b.Expiration - a.Expiration)) })
+	slices.SortStableFunc(s.signatures, func(a, b *dns.RRSIG) int {
+		return int(int32(b.Expiration - a.Expiration)) //nolint:gosec // Serial arithmetic is modulo 2^32.
+	})
 	var best *finding
 	passed := -1
 	for _, signature := range s.signatures {
