@@ -45,7 +45,7 @@ func newNSEC3s(records []*dns.NSEC3, v *verifier) (denial, *finding) {
 		if len(n.spans) == 0 {
 			n.iterations, n.salt = rr.Iterations, rr.Salt
 		}
-		if rr.Iterations != n.iterations || rr.Salt != n.salt {
+		if rr.Iterations != n.iterations || !strings.EqualFold(rr.Salt, n.salt) {
 			continue
 		}
 		owner, _, _ := strings.Cut(rr.Hdr.Name, ".")
