@@ -131,12 +131,13 @@ func (r *resolver) keysOf(zone string, anchors []dns.RR) *Keys {
 	return Trust(zone, r.ask(dns.Question{Name: zone, Qtype: dns.TypeDNSKEY}).Answer, anchors, r.clock)
 }
 
-func (r *resolver) resolve(q dns.Question, depth int) Verdict {
-	switch {
-	case !rrset.IsSubdomain(q.Name, r.trusted.name):
+func (r *resolver) resolve(q dns.Question) Verdict {
+	if !rrset.IsSubdomain(q.Name, r.trusted.name) {
 		return Verdict{Security: Insecure, Detail: "another zone"}
-	case depth > maxChain:
-		return Verdict{Security: Unknown, Detail: "a long chain"}
+	}
+	m := r.ask(q)
+	if m.Rcode == dns.RcodeServerFailure {
+		return Verdict{Security: Unknown, Detail: "a chain without end"}
 	}
 	keys := r.keysOf(r.trusted.name, []dns.RR{r.trusted.anchor})
 	child := r.trusted.childOf(q)
@@ -151,7 +152,6 @@ func (r *resolver) resolve(q dns.Question, depth int) Verdict {
 		}
 		keys = below
 	}
-	m := r.ask(q)
 	target, link := firstLink(m)
 	verdict := r.judge(keys, m, r.trusted.cuts(child)...)
 	if verdict.Security == Bogus && target != "" {
@@ -163,7 +163,7 @@ func (r *resolver) resolve(q dns.Question, depth int) Verdict {
 	if verdict.Security == Bogus || verdict.Security == Unknown || target == "" {
 		return verdict
 	}
-	if next := r.resolve(dns.Question{Name: target, Qtype: q.Qtype}, depth+1); next.Security != Secure {
+	if next := r.resolve(dns.Question{Name: target, Qtype: q.Qtype}); next.Security != Secure {
 		return next
 	}
 	return verdict
