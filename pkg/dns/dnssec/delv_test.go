@@ -76,8 +76,11 @@ func compareWithDelv(t *testing.T, seed uint64, number int) {
 	t.Log(counts)
 	for _, s := range []Security{Secure, Insecure, Bogus} {
 		if counts[string(s)] < number/50 {
-			t.Errorf("of %d answers, %d are %s", number, counts[string(s)], s)
+			t.Errorf("of %d answers, only %d are %s", number, counts[string(s)], s)
 		}
+	}
+	if counts[string(Unknown)] > number/5 {
+		t.Errorf("of %d answers, %d show nothing", number, counts[string(Unknown)])
 	}
 }
 
@@ -177,7 +180,7 @@ func (v *view) delv(q dns.Question, z *liveZone) (opinion, error) {
 	}
 	parts := part.FindAllStringSubmatch(o.output, -1)
 	if len(parts) == 0 || (strings.Contains(o.output, "resolution failed") && !o.denial) {
-		return o, fmt.Errorf("%s (`apt-get install bind9-dnsutils`): %w\n%s\n%s", command.Args, err, o.output, v.ask(q))
+		return o, fmt.Errorf("%s (`apt-get install bind9-dnsutils`): %v\n%s\n%s", command.Args, err, o.output, v.ask(q))
 	}
 	for _, p := range parts {
 		if p[2] != "fully validated" {
