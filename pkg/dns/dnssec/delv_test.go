@@ -180,7 +180,7 @@ func (v *view) delv(q dns.Question, z *liveZone) (opinion, error) {
 	}
 	parts := part.FindAllStringSubmatch(o.output, -1)
 	if len(parts) == 0 || (strings.Contains(o.output, "resolution failed") && !o.denial) {
-		return o, fmt.Errorf("%s (`apt-get install bind9-dnsutils`): %v\n%s\n%s", command.Args, err, o.output, v.ask(q))
+		return o, fmt.Errorf("%s (`apt-get install bind9-dnsutils`): %s\n%s\n%s", command.Args, fmt.Sprint(err), o.output, v.ask(q))
 	}
 	for _, p := range parts {
 		if p[2] != "fully validated" {
