@@ -58,7 +58,8 @@ func (t types) isDelegation() bool { return t.has(dns.TypeNS) && !t.has(dns.Type
 func (t types) hides() bool { return t.isDelegation() || t.has(dns.TypeDNAME) }
 
 // deny reports whether the bitmap proves that the name has no data of a type. About a delegation the parent knows only DS, and about DS
-// only the parent knows (RFC 6840 section 4.1). Beside a CNAME there can be NSEC and KEY records (RFC 4035 section 2.5). Every name with records has an answer for ANY.
+// only the parent knows (RFC 6840 section 4.1). NSEC and KEY records can be beside a CNAME (RFC 4035 section 2.5). Every name with records
+// has an answer for ANY.
 func (t types) deny(rrtype uint16) bool {
 	switch {
 	case t.has(rrtype), t.has(dns.TypeCNAME) && rrtype != dns.TypeNSEC && rrtype != dns.TypeKEY:

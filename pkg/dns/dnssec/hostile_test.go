@@ -115,6 +115,21 @@ func TestIterations(t *testing.T) {
 	}
 }
 
+// At a known cut, only DS and NSEC records are verified. What else is there answers no question.
+func TestUnverified(t *testing.T) {
+	z := newTestZone(t, "trap.test.", "@ SOA ns1 hm 1 3600 300 3600000 3600\nsub NS ns1.sub\nsub CNAME other.test.\nb A 192.0.2.1")
+	z.addNSEC3(false)
+	m := z.reply("sub DS", 0, "- sub CNAME", "")
+	for key, set := range z.sets {
+		if key.Type == dns.TypeNSEC3 {
+			m.Ns = append(m.Ns, z.signed(set)...)
+		}
+	}
+	if v := z.keys.Judge(m, at, "sub.trap.test."); v.Security != Bogus {
+		t.Errorf("%+v", v)
+	}
+}
+
 // A chain that never ends is not followed to its end.
 func TestLoop(t *testing.T) {
 	z := newTestZone(t, "trap.test.", "a CNAME b\nb CNAME a")
