@@ -72,11 +72,27 @@ sec   NS  ns.sec
 sec   DS  1 13 2 00
 `
 
+// falseRecords are unsigned.
+const falseRecords = `
+sub    A     192.0.2.66
+sub    CNAME a
+sub    DS    1 13 2 66
+h.sub  A     192.0.2.66
+h.sub  CNAME a
+h.sub  NS    ns
+h.sub  DS    1 13 2 66
+sec    A     192.0.2.66
+a      A     192.0.2.66
+q.w    A     192.0.2.66
+gone   A     192.0.2.66
+x.d    CNAME a
+`
+
 // FuzzProofs: what a server proves by any records of a zone is true.
 func FuzzProofs(f *testing.F) {
 	names := []string{"@", "a", "x.a", "c", "b.c", "w", "*.w", "q.w", "x.w", "q.x.w", "q.q.w", "alias", "wild", "lost", "gone", "d", "x.d", "q.d", "sub", "h.sub", "sec", "h.sec", "zz"}
 	rrtypes := []uint16{dns.TypeA, dns.TypeTXT, dns.TypeDS, dns.TypeNS, dns.TypeSOA, dns.TypeCNAME, dns.TypeDNAME}
-	zones := []*testZone{newTestZone(f, "example.", provenZone), newTestZone(f, "example.", provenZone), newTestZone(f, "example.", provenZone)}
+	zones := []*testZone{newTestZone(f, "fuzz.test.", provenZone), newTestZone(f, "fuzz.test.", provenZone), newTestZone(f, "fuzz.test.", provenZone)}
 	zones[0].addNSEC()
 	zones[1].addNSEC3(false)
 	zones[2].addNSEC3(true)
@@ -89,6 +105,9 @@ func FuzzProofs(f *testing.F) {
 			}
 			pools[i] = append(pools[i], set)
 		}
+		for _, rr := range records(f, "$ORIGIN "+z.name+"\n$TTL 3600\n"+falseRecords) {
+			pools[i] = append(pools[i], []dns.RR{rr})
+		}
 	}
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
@@ -99,9 +118,9 @@ func FuzzProofs(f *testing.F) {
 		for i := range authority {
 			authority[i] = byte(r.Uint32())
 		}
-		f.Add(uint8(r.IntN(len(zones))), uint8(r.IntN(len(names))), uint8(r.IntN(len(rrtypes))), r.IntN(2) == 0, answer, authority)
+		f.Add(uint8(r.IntN(len(zones))), uint8(r.IntN(len(names))), uint8(r.IntN(len(rrtypes))), r.IntN(2) == 0, r.IntN(2) == 0, answer, authority)
 	}
-	f.Fuzz(func(t *testing.T, zone, name, rrtype uint8, exists bool, answer, authority []byte) {
+	f.Fuzz(func(t *testing.T, zone, name, rrtype uint8, exists, knowsCuts bool, answer, authority []byte) {
 		z, pool := zones[int(zone)%len(zones)], pools[int(zone)%len(zones)]
 		m := new(dns.Msg)
 		m.SetQuestion(z.absolute(names[int(name)%len(names)]), rrtypes[int(rrtype)%len(rrtypes)])
@@ -115,7 +134,11 @@ func FuzzProofs(f *testing.F) {
 		for _, i := range authority[:min(6, len(authority))] {
 			m.Ns = append(m.Ns, pool[int(i)%len(pool)]...)
 		}
-		if v := z.keys.Judge(m, at); v.Security == Secure {
+		var cuts []string
+		if knowsCuts {
+			cuts = []string{"sub.fuzz.test.", "sec.fuzz.test."}
+		}
+		if v := z.keys.Judge(m, at, cuts...); v.Security == Secure {
 			z.checkTruth(t, m)
 		}
 	})

@@ -151,7 +151,7 @@ func (j *judgement) step(name string) (target string, ended bool, f *finding) {
 	}
 	found := false
 	for _, s := range j.answer {
-		if !s.verified || s.Name != name || (s.Type != j.qtype && j.qtype != dns.TypeANY) {
+		if s.Name != name || (s.Type != j.qtype && j.qtype != dns.TypeANY) {
 			continue
 		}
 		found = true
@@ -162,7 +162,10 @@ func (j *judgement) step(name string) (target string, ended bool, f *finding) {
 	if found {
 		return "", true, nil
 	}
-	if s := j.answer.find(name, dns.TypeCNAME); s != nil && s.verified {
+	if s := j.answer.find(name, dns.TypeCNAME); s != nil {
+		if !s.verified { // It is at a cut, and the question is about DS.
+			return "", false, bogus(dns.ExtendedErrorCodeRRSIGsMissing, "%s is not signed by %s", s.Key, j.zone)
+		}
 		return canonical(s.records[0].(*dns.CNAME).Target), false, j.checkExpansion(s)
 	}
 	return "", true, j.checkDenial(name)
