@@ -110,9 +110,16 @@ func (v *view) forge(m *dns.Msg) {
 type resolver struct {
 	*view
 	trusted *liveZone
+	// asks asks for DS records before it rejects an answer.
+	asks bool
 	// lenient leaves out what has no valid signature in an authority section, instead of rejecting the answer.
 	lenient bool
 	clock   Clock
+}
+
+func (v *view) resolve(q dns.Question, trusted *liveZone, asks, lenient bool) Verdict {
+	r := &resolver{view: v, trusted: trusted, asks: asks, lenient: lenient, clock: Clock{Now: time.Now()}}
+	return r.resolve(q)
 }
 
 func (r *resolver) judge(keys *Keys, m *dns.Msg, cuts ...string) Verdict {
@@ -172,6 +179,9 @@ func (r *resolver) resolve(q dns.Question) Verdict {
 // descend asks for DS records at all names from a zone down to another name. An answer that is not proven can be from an unsigned zone
 // that opt-out hides (RFC 5155 section 6). One from an unsigned zone is Bogus if nothing proves that no name above is signed.
 func (r *resolver) descend(keys *Keys, name string, verdict Verdict) Verdict {
+	if verdict.Security == Bogus && !r.asks {
+		return verdict
+	}
 	for n := dns.CountLabel(keys.zone) + 1; n <= dns.CountLabel(name); n++ {
 		q := dns.Question{Name: ancestor(name, n), Qtype: dns.TypeDS}
 		if slices.Contains(r.trusted.cuts(""), q.Name) {
