@@ -72,7 +72,7 @@ PLAIN   := prepare verify lint
 # As plain, of make test-all.
 LONG_PLAIN := fuzz
 TESTS   := unit unit-release cluster-test coredns page chart-render isolated serial
-LONG    := zone-files outside random migrations demos demo-sources guides ui monitoring chart-kinds chart-release gitops acme release faults
+LONG    := zone-files answers outside random migrations demos demo-sources guides ui monitoring chart-kinds chart-release gitops acme release faults
 
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
@@ -99,7 +99,7 @@ gate-stages:
 	@$(MAKE) --no-print-directory stage-test-serial
 
 .PHONY: test-all
-test-all: test krew external-dns-image ## The gate, and everything that takes longer: 10,000 zone files, random changes, 1,000 faults, demos, guides, page, monitoring, chart, GitOps, ACME, release, fuzzing
+test-all: test krew external-dns-image ## The gate, and everything that takes longer: 10,000 zone files, 10,000 signed answers, random changes, 1,000 faults, demos, guides, page, monitoring, chart, GitOps, ACME, release, fuzzing
 	@test/setup/install release acme
 	@$(ON_CLUSTER) $(GATE) build $(LONG)
 	@status=0; for stage in $(LONG); do $(ON_CLUSTER) $(GATE) run $$stage || status=1; done; \

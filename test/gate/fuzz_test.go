@@ -9,6 +9,7 @@ import (
 // outsiders are the fuzz tests of what outsiders send: answers of DNS servers, of etcd and of sidecars, zone files, and requests of
 // external-dns.
 var outsiders = map[string][]string{
+	"pkg/dns/dnssec":         {"FuzzAnswers"},
 	"pkg/dns/wire":           {"FuzzReply", "FuzzTransfer"},
 	"pkg/dns/observe":        {"FuzzAnswers"},
 	"pkg/zone/host/coredns":  {"FuzzMessages", "FuzzPages", "FuzzValues"},

@@ -52,6 +52,7 @@ var (
 	demos      = []string{"TestProvidersDemo"}
 	migrations = []string{"TestMigrationTakenBack", "TestMigrationOfProvider"}
 	zoneFiles  = []string{"TestManyZoneFiles"}
+	answers    = []string{"TestManyAnswers"}
 )
 
 // twoCores is how many isolated tests run at the same time; docs/testing.md has the measurements.
@@ -62,7 +63,7 @@ var raced = []string{"-race"}
 
 // stages is the one place that says which test runs when. TestEveryTestHasAStage holds it against the code.
 var stages = []stage{
-	{name: "unit", lane: laneCheck, buildFlags: raced, without: zoneFiles, packages: []string{"./apiserver/...", "./cmd/...", "./extensions/...", "./manifests/...", "./pkg/...", "./webhook/...",
+	{name: "unit", lane: laneCheck, buildFlags: raced, without: slices.Concat(zoneFiles, answers), packages: []string{"./apiserver/...", "./cmd/...", "./extensions/...", "./manifests/...", "./pkg/...", "./webhook/...",
 		"./test/bench/report", "./test/docs", "./test/fault", "./test/gate", "./test/kube", "./test/lint/...", "./test/model", "./test/monitoring"},
 		flags: []string{"-timeout=30m"}}, // The race detector makes imports of 100,000 records take minutes.
 	{name: "unit-release", lane: laneCheck, module: "release", packages: []string{"./..."}, without: []string{"TestRelease"}},
@@ -78,6 +79,7 @@ var stages = []stage{
 		packages: []string{"./test/integration", "./test/attack", "./test/fault"}},
 
 	{name: "zone-files", lane: laneAll, packages: []string{"./extensions/zoneimport"}, only: zoneFiles, flags: []string{"-zone-files=10000", "-timeout=60m"}},
+	{name: "answers", lane: laneAll, packages: []string{"./pkg/dns/dnssec"}, only: answers, flags: []string{"-answers=10000", "-timeout=120m"}},
 	{name: "random", lane: laneAll, cluster: serial, packages: []string{"./test/integration"}, only: random},
 	{name: "migrations", lane: laneAll, cluster: serial, packages: []string{"./test/integration"}, only: migrations},
 	{name: "demos", lane: laneAll, cluster: isolated, packages: []string{"./test/e2e"}, only: demos},

@@ -1,0 +1,132 @@
+package dnssec
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// Keys are the keys of a zone, and whether a resolver accepts them. They do not change.
+type Keys struct {
+	zone    string
+	keys    map[keyID][]*dns.DNSKEY
+	verdict Verdict
+}
+
+// Trust judges the DNSKEY RRset of a zone. The answer holds it with its signatures. The anchors are the zone's DS records, which the
+// caller has validated, or DNSKEY records that the caller trusts; without any, the zone is Insecure. Records of other names and types are
+// ignored in both.
+func Trust(zone string, answer, anchors []dns.RR, clock Clock) *Keys {
+	return trust(zone, answer, anchors, clock, &work{})
+}
+
+func trust(zone string, answer, anchors []dns.RR, clock Clock, w *work) *Keys {
+	k := &Keys{zone: canonical(zone), keys: map[keyID][]*dns.DNSKEY{}}
+	s := groupRecords(answer, k.zone).find(k.zone, dns.TypeDNSKEY)
+	if s != nil {
+		for _, rr := range s.records {
+			if key, ok := rr.(*dns.DNSKEY); ok {
+				id := keyID{key.Algorithm, key.KeyTag()}
+				k.keys[id] = append(k.keys[id], key)
+			}
+		}
+	}
+	v := newVerifier(k.zone, map[keyID][]*dns.DNSKEY{}, clock, w)
+	k.verdict = v.conclude(k.vouch(v, s, anchors))
+	return k
+}
+
+// vouch accepts all keys if one that an anchor names has signed them (RFC 4035 section 5.2).
+func (k *Keys) vouch(v *verifier, s *set, anchors []dns.RR) *finding {
+	supported, f := supportedAnchors(anchors, k.zone)
+	switch {
+	case f != nil:
+		return f
+	case s == nil:
+		return bogus(dns.ExtendedErrorCodeDNSKEYMissing, "%s has no DNSKEY record", k.zone)
+	}
+	for _, ds := range supported {
+		id := keyID{ds.Algorithm, ds.KeyTag}
+		for _, key := range k.keys[id] {
+			if v.work.hashes >= maxHashes {
+				return errWork("digests of keys", maxHashes)
+			}
+			v.work.hashes++
+			if isUsable(key) && sameDigest(key, ds) && !slices.Contains(v.keys[id], key) {
+				v.keys[id] = append(v.keys[id], key)
+			}
+		}
+	}
+	if len(v.keys) == 0 {
+		return bogus(dns.ExtendedErrorCodeDNSKEYMissing, "%s has no usable key that one of its DS records or trust anchors names", k.zone)
+	}
+	return v.verify(s)
+}
+
+func sameDigest(key *dns.DNSKEY, ds *dns.DS) bool {
+	digest := key.ToDS(ds.DigestType)
+	return digest != nil && strings.EqualFold(digest.Digest, ds.Digest)
+}
+
+// supportedAnchors returns the DS records of a zone whose algorithm and digest are supported. Without any, the zone is Insecure (RFC 6840
+// section 5.2). SHA-1 counts only if there is no other digest (RFC 4509 section 3).
+func supportedAnchors(anchors []dns.RR, zone string) ([]*dns.DS, *finding) {
+	var all []*dns.DS
+	for _, rr := range anchors {
+		if canonical(rr.Header().Name) != zone {
+			continue
+		}
+		switch rr := rr.(type) {
+		case *dns.DS:
+			all = append(all, rr)
+		case *dns.DNSKEY:
+			if ds := rr.ToDS(dns.SHA256); ds != nil {
+				all = append(all, ds)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, insecure(dns.ExtendedErrorCodeOther, "%s has no DS record", zone)
+	}
+	known := slices.DeleteFunc(all, func(ds *dns.DS) bool { return !isSupported(ds.Algorithm) })
+	if len(known) == 0 {
+		return nil, insecure(dns.ExtendedErrorCodeUnsupportedDNSKEYAlgorithm, "no DS record of %s has an algorithm that is supported", zone)
+	}
+	known = slices.DeleteFunc(known, func(ds *dns.DS) bool { return !isSupportedDigest(ds.DigestType) })
+	if len(known) == 0 {
+		return nil, insecure(dns.ExtendedErrorCodeUnsupportedDSDigestType, "no DS record of %s has a digest type that is supported", zone)
+	}
+	if slices.ContainsFunc(known, func(ds *dns.DS) bool { return ds.DigestType != dns.SHA1 }) {
+		known = slices.DeleteFunc(known, func(ds *dns.DS) bool { return ds.DigestType == dns.SHA1 })
+	}
+	return known, nil
+}
+
+// Verdict is what a resolver makes of the DNSKEY RRset.
+func (k *Keys) Verdict() Verdict { return k.verdict }
+
+// isSupported reports whether signatures of an algorithm can be verified: those of RFC 8624 except ED448, which miekg/dns lacks.
+func isSupported(algorithm uint8) bool {
+	switch algorithm {
+	case dns.RSASHA1, dns.RSASHA1NSEC3SHA1, dns.RSASHA256, dns.RSASHA512, dns.ECDSAP256SHA256, dns.ECDSAP384SHA384, dns.ED25519:
+		return true
+	}
+	return false
+}
+
+func isSupportedDigest(digest uint8) bool {
+	return digest == dns.SHA1 || digest == dns.SHA256 || digest == dns.SHA384
+}
+
+// isUsable is true for zone keys (RFC 4034 section 2.1) that are not revoked: a revoked key vouches for nothing (RFC 5011 section 2.1).
+func isUsable(key *dns.DNSKEY) bool {
+	return key.Flags&dns.ZONE != 0 && key.Flags&dns.REVOKE == 0 && key.Protocol == 3
+}
+
+// isBelow is true for names below an ancestor.
+func isBelow(name, ancestor string) bool {
+	return name != ancestor && rrset.IsSubdomain(name, ancestor)
+}
