@@ -32,6 +32,7 @@ func TestRecordOfAnotherNamespace(t *testing.T) {
 	events := w.watch(query{namespace: "team"}, store.WatchOptions{})
 	await := func(what string, is func(*syncv1.SyncStatus) bool) {
 		t.Helper()
+		t.Logf("awaiting %s", what)
 		for {
 			if _, s := events.next(); is(s) {
 				return

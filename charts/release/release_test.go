@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1alpha1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
@@ -41,8 +44,13 @@ func TestRelease(t *testing.T) {
 		t.Errorf("Helm has not waited until the record is served: %v", err)
 	}
 
+	// A release with another image of the sidecars replaces the servers, one at a time.
+	images, asked := imagesOf(t, c, team), served
+	if imageFlags(t, former) != imageFlags(t, chartPath) {
+		asked = resolve(t, team, "www.release.example.", "192.0.2.1")
+	}
 	stop := keepAsking(t,
-		stream{"DNS", 20 * time.Millisecond, served},
+		stream{"DNS", 20 * time.Millisecond, asked},
 		stream{"SyncStatus", 250 * time.Millisecond, func(ctx context.Context) error {
 			return c.Get(ctx, client.ObjectKey{Namespace: team, Name: "arecord.www"}, &syncv1alpha1.SyncStatus{})
 		}},
@@ -54,6 +62,12 @@ func TestRelease(t *testing.T) {
 	requireRequest(t, "51m")
 	requireDefinitions(t)
 	helm(t, "rollback", "lockstep", "1", "-n", system, "--force-conflicts", "--wait", "--timeout", patience)
+	kube.Eventually(t, kube.Roll, func(ctx context.Context) error {
+		if now := imagesOf(t, c, team); now != images {
+			return fmt.Errorf("the servers run %s, want %s", now, images)
+		}
+		return served(ctx)
+	})
 	stop()
 	requireRequest(t, "50m")
 	if history := helm(t, "history", "lockstep", "-n", system, "-o", "json"); !strings.Contains(history, "Rollback to 1") {
@@ -95,9 +109,7 @@ func testKept(t *testing.T, c client.Client, team string, served func(context.Co
 	helm(t, "install", "lockstep", chartPath, "-n", system, "--set", "crds.keep=false", "--wait", "--timeout", patience)
 	requireWorking(t, c)
 	kube.WaitReady(t, c, team, kube.Answer, "bind9cluster/dns", "dnszone/main")
-	if err := served(t.Context()); err != nil {
-		t.Error(err)
-	}
+	kube.Eventually(t, kube.Roll, served)
 }
 
 // testRemoved uninstalls a release that does not keep definitions, with a zone present: nothing waits for a finalizer, and with the
@@ -128,6 +140,35 @@ func testRemoved(t *testing.T, c client.Client, team string) {
 	requireWorking(t, c)
 	helm(t, "uninstall", "lockstep", "-n", "team-dns", "--wait", "--timeout", patience)
 	kube.Kubectl(t, "", "delete", "namespace", "team-dns", "--timeout=120s")
+}
+
+// imageFlags returns the flags of a chart that say which images servers run.
+func imageFlags(t *testing.T, chart string) string {
+	t.Helper()
+	var flags []string
+	for _, line := range strings.Split(helm(t, "template", "lockstep", chart, "-n", system), "\n") {
+		if strings.Contains(line, "image=") {
+			flags = append(flags, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(flags, " ")
+}
+
+// imagesOf returns the images of all containers of the servers in a namespace.
+func imagesOf(t *testing.T, c client.Client, namespace string) string {
+	t.Helper()
+	var pods corev1.PodList
+	if err := c.List(t.Context(), &pods, client.InNamespace(namespace), client.MatchingLabels{named.LabelName: named.AppName}); err != nil {
+		t.Fatal(err)
+	}
+	var images []string
+	for _, pod := range pods.Items {
+		for _, container := range pod.Spec.Containers {
+			images = append(images, pod.Name+" "+container.Image)
+		}
+	}
+	slices.Sort(images)
+	return strings.Join(images, ", ")
 }
 
 // requireAlone fails the test before it does harm: it takes all zones of the cluster away.

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
@@ -77,17 +81,36 @@ func ask(server, name string, want ...string) error {
 
 // askAll asks all servers of a namespace.
 func askAll(t *testing.T, namespace, name string, want ...string) func(context.Context) error {
-	t.Helper()
-	servers, err := kube.Servers(t.Context(), kube.Client(t), namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(context.Context) error {
+	c := kube.Client(t)
+	return func(ctx context.Context) error {
+		servers, err := kube.Servers(ctx, c, namespace)
+		if err != nil {
+			return err
+		}
 		for pod, server := range servers {
 			if err := ask(server, name, want...); err != nil {
 				return fmt.Errorf("%s: %w", pod, err)
 			}
 		}
 		return nil
+	}
+}
+
+// resolve asks the Services of a namespace's servers, one after the other, until one answers. That one has to be right.
+func resolve(t *testing.T, namespace, name string, want ...string) func(context.Context) error {
+	t.Helper()
+	var services corev1.ServiceList
+	if err := kube.Client(t).List(t.Context(), &services, client.InNamespace(namespace), client.MatchingLabels{named.LabelName: named.AppName}); err != nil {
+		t.Fatal(err)
+	}
+	return func(context.Context) error {
+		var err error
+		for _, service := range services.Items {
+			var silent net.Error
+			if err = ask(net.JoinHostPort(service.Spec.ClusterIP, "53"), name, want...); !errors.As(err, &silent) {
+				return err
+			}
+		}
+		return err
 	}
 }
