@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	controlplane "github.com/lockstep-dns/lockstep/pkg/apis/clusterapi/controlplane/v1beta1"
@@ -39,7 +40,7 @@ func CAPTControlPlane(prev controlplane.CAPTControlPlaneStatus, f CAPTControlPla
 	workspace := f.workspace()
 	Set(&next.Conditions, WorkspaceReady, workspace, f.Generation, now)
 	f.Name.setCondition(&next.Conditions, f.Generation, now)
-	if f.Workspace.Unread != "" || f.Name.Unread != "" && workspace.Holds() && !prev.Initialized {
+	if workspace.Status == metav1.ConditionUnknown || f.Workspace.Unread != "" || f.Name.Unread != "" && workspace.Holds() && !prev.Initialized {
 		return next, creatingInterval
 	}
 	next.ObservedGeneration = f.Generation
@@ -59,8 +60,12 @@ func CAPTControlPlane(prev controlplane.CAPTControlPlaneStatus, f CAPTControlPla
 	return next, nextLook(next.LifecycleStatus, next.Conditions, f.Name, timeout, now)
 }
 
-// workspace holds when the control plane is there. Without a network it cannot be.
+// workspace holds when the control plane is there. Without a network it cannot be. Of a network that cannot be read for the time being
+// nothing is known.
 func (f CAPTControlPlaneFacts) workspace() Verdict {
+	if f.HasVPC && f.VPC.Status == metav1.ConditionUnknown {
+		return Unknown(WorkspaceUnread, "the network: "+f.VPC.Message)
+	}
 	if f.HasVPC && !f.VPC.Holds() {
 		message := "the CAPTCluster has no status yet"
 		if f.VPC.Message != "" {

@@ -237,6 +237,25 @@ func TestCAPTTransient(t *testing.T) {
 	}
 }
 
+// A network that cannot be read for the time being takes nothing back from the control plane.
+func TestCAPTNetworkUnread(t *testing.T) {
+	f := readyControlPlane()
+	ready, _ := CAPTControlPlane(controlplane.CAPTControlPlaneStatus{}, f, clusterAPIStart)
+	waiting := f
+	waiting.Workspace.Ready = False("Unavailable", "")
+	creating, _ := CAPTControlPlane(controlplane.CAPTControlPlaneStatus{}, waiting, clusterAPIStart)
+	f.VPC = Unknown(WorkspaceUnread, "WorkspaceTemplateApply prod-vpc could not be read: timeout")
+	for phase, before := range map[string]controlplane.CAPTControlPlaneStatus{"ready": ready, "creating": creating} {
+		got, again := CAPTControlPlane(before, f, clusterAPIStart.Add(time.Hour))
+		if diff := cmp.Diff(before.LifecycleStatus, got.LifecycleStatus); diff != "" || again == 0 {
+			t.Errorf("%s: again after %v, lifecycle (-want +got):\n%s", phase, again, diff)
+		}
+		if c := meta.FindStatusCondition(got.Conditions, WorkspaceReady); c == nil || c.Status != metav1.ConditionUnknown || !strings.Contains(c.Message, "timeout") {
+			t.Errorf("%s: no condition shows it: %+v", phase, got.Conditions)
+		}
+	}
+}
+
 // A name that ceases to be propagated takes neither ready nor initialized back. A workspace that ceases to be ready takes ready back.
 func TestCAPTStaysInitialized(t *testing.T) {
 	noName, noWorkspace := readyControlPlane(), readyControlPlane()
