@@ -489,7 +489,7 @@ var Table = []Section{
 			"WorkspaceTemplateApply prod-vpc is not ready: it has no condition Ready yet",
 			"`kubectl describe` the WorkspaceTemplateApply"},
 		{WorkspaceUnread, "CAPTCluster VPCReady=Unknown; CAPTControlPlane WorkspaceReady=Unknown",
-			"it, its connection Secret, or that of the control plane's network, could not be read for the time being", "",
+			"it or its connection Secret could not be read for the time being, or, of a control plane, those of its network", "",
 			"wait; see the controller's log"},
 		{SecretNotReady, "CAPTCluster Ready=False VPCReady=False",
 			"the connection Secret does not exist yet, is not named, or may not be read",
