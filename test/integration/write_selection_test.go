@@ -178,7 +178,7 @@ func writeInstanceElsewhere(f *fixture) {
 
 // A record of another namespace is published while both sides want that, and the namespace has the labels that the zone selects.
 func writeRecordElsewhere(f *fixture) {
-	guest := &fixture{T: f.T, client: f.client, namespace: kube.Namespace(f, "it-traveler"), zone: f.zone, object: f.object}
+	guest := &fixture{T: f.T, client: f.client, namespace: kube.Namespace(f, "it-offered"), zone: f.zone, object: f.object}
 	name := "www." + f.zone
 	label := func(team string) {
 		change(f, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: guest.namespace}}, func(n *corev1.Namespace) { n.Labels["team"] = team })

@@ -47,7 +47,7 @@ func TestWrite(t *testing.T) {
 			{"older.example", writeTwoZonesSelect},
 			{"twice.example", writeDuplicateZone},
 			{"elsewhere.example", writeInstanceElsewhere},
-			{"travelers.example", writeRecordElsewhere},
+			{"offered.example", writeRecordElsewhere},
 
 			{"losers.example", writeConflicts},
 			{"replaced.example", writeAliasReplaced},

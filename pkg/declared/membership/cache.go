@@ -24,9 +24,9 @@ type Cache struct {
 	mu      sync.RWMutex
 	zones   map[ZoneKey]*zoneEntry
 	objects map[source.ObjectKey]*objectEntry
-	// namespaces are those that exist, travelers the records of each that zones of others may take.
+	// namespaces are those that exist, offered the records of each that zones of others may take.
 	namespaces namespaceLabels
-	travelers  multimap[string, *objectEntry]
+	offered    multimap[string, *objectEntry]
 	// perNamespace counts zones.
 	perNamespace map[string]int
 	// byName holds the zones of each canonical DNS name.
@@ -71,7 +71,7 @@ func NewCache(zones ...*v1beta1.DNSZone) *Cache {
 		zones: map[ZoneKey]*zoneEntry{}, objects: map[source.ObjectKey]*objectEntry{}, perNamespace: map[string]int{},
 		byName: multimap[string, *zoneEntry]{}, selectors: multimap[labelKey, *zoneEntry]{},
 		labels: multimap[labelKey, *objectEntry]{}, claims: multimap[zoneClaim, *objectEntry]{}, unplaced: map[*objectEntry]struct{}{},
-		namespaces: namespaceLabels{}, travelers: multimap[string, *objectEntry]{},
+		namespaces: namespaceLabels{}, offered: multimap[string, *objectEntry]{},
 		below: multimap[string, *zoneEntry]{}, delegations: multimap[delegation, *objectEntry]{}, guests: multimap[string, *objectEntry]{},
 	}
 	for _, zone := range zones {

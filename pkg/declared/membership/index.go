@@ -140,7 +140,7 @@ func (c *Cache) indexObject(o *objectEntry) {
 		c.claims.add(claim, o)
 	}
 	if MayTravel(o.Object) {
-		c.travelers.add(o.GetNamespace(), o)
+		c.offered.add(o.GetNamespace(), o)
 	}
 }
 
@@ -152,7 +152,7 @@ func (c *Cache) unindexObject(o *objectEntry) {
 		c.claims.remove(claim, o)
 	}
 	if MayTravel(o.Object) {
-		c.travelers.remove(o.GetNamespace(), o)
+		c.offered.remove(o.GetNamespace(), o)
 	}
 }
 

@@ -79,7 +79,7 @@ func (c *Cache) SetNamespace(name string, labels map[string]string) []Affected {
 		return nil
 	}
 	c.namespaces[name] = labels
-	return c.updateTravelers(name)
+	return c.updateOffered(name)
 }
 
 // AssumeNamespace takes over a namespace of which nothing but the name is known, unless more is.
@@ -88,7 +88,7 @@ func (c *Cache) AssumeNamespace(name string) {
 	defer c.mu.Unlock()
 	if _, exists := c.namespaces[name]; !exists {
 		c.namespaces[name] = map[string]string{corev1.LabelMetadataName: name}
-		c.updateTravelers(name)
+		c.updateOffered(name)
 	}
 }
 
@@ -97,12 +97,12 @@ func (c *Cache) RemoveNamespace(name string) []Affected {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.namespaces, name)
-	return c.updateTravelers(name)
+	return c.updateOffered(name)
 }
 
-func (c *Cache) updateTravelers(namespace string) []Affected {
+func (c *Cache) updateOffered(namespace string) []Affected {
 	found := map[*objectEntry]Role{}
-	for o := range c.travelers[namespace] {
+	for o := range c.offered[namespace] {
 		found[o] = NoRole
 	}
 	return c.updateAll(found)

@@ -13,8 +13,8 @@ import (
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
-// traveler is a record of namespace team that zones of namespace dns may take, as the controller has left it.
-func (r *rig) traveler(name, address string) *v1beta1.ARecord {
+// offered is a record of namespace team that zones of namespace dns may take, as the controller has left it.
+func (r *rig) offered(name, address string) *v1beta1.ARecord {
 	a := r.a(name, 1, address)
 	a.Namespace, a.Annotations[v1beta1.AllowZoneNamespacesAnnotation] = "team", "dns"
 	a.Status.PublishedName, a.Status.Zone = name+".example.test", "example.test"
@@ -56,7 +56,7 @@ func TestRecordsOfOtherNamespaces(t *testing.T) {
 			r.zone = r.zone.DeepCopy()
 			r.zone.Spec.RecordsFrom[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "yes"}}
 			r.zones.Set(r.zone)
-			www := r.traveler("www", "192.0.2.10")
+			www := r.offered("www", "192.0.2.10")
 			r.zones.Set(www)
 			r.zones.Set(r.a("www", 1, "192.0.2.20")) // Values of one name unite.
 			r.zones.Set(namespace("yes"))
@@ -90,7 +90,7 @@ func TestAttacksFromOtherNamespaces(t *testing.T) {
 		"deleted": func(a *v1beta1.ARecord) { a.DeletionTimestamp = new(metav1.Now()) },
 	} {
 		for _, at := range []string{"www", "legacy", "new"} {
-			a := r.traveler(at, "198.51.100.1")
+			a := r.offered(at, "198.51.100.1")
 			a.Status = v1beta1.RecordStatus{} // Nobody but the controller writes it.
 			forge(a)
 			r.zones.Set(a)
