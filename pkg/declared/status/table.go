@@ -221,7 +221,7 @@ var Table = []Section{
 			"no server of one of the zones has content to compare", "",
 			"look at the servers of that zone"},
 	}},
-	{"Instances and clusters", "Clusters repeat what their instances say, and instances what their pods say ([more](fleet.md#conditions)). What is said of a Bind9GlobalCluster is true of a ClusterBind9Provider. `status.failureReason` has the reason of `Stalled`.", []Reason{
+	{"Instances and clusters", "Clusters repeat what their instances say, instances what their pods say ([more](fleet.md#conditions)). Bind9GlobalCluster stands for\nClusterBind9Provider, too. `status.failureReason` has the reason of `Stalled`.", []Reason{
 		{AllReady, "Bind9Instance, Bind9Cluster Ready=True; SyncStatus Ready=True Propagated=True",
 			"all pods, or all instances, are ready",
 			"All 1 pods are ready",
@@ -303,7 +303,7 @@ var Table = []Section{
 			"1 of 2 pods are ready after 15m0s",
 			"the message has what is missing; correcting it ends the failure by itself"},
 	}},
-	{"Sidecars", "Of a pod's condition, of `status.bind9Instances[].reason` of a zone, and of `servers[].sidecar` of a SyncStatus: what `bindcar` in the pod answered, in its words.", []Reason{
+	{"Sidecars", "A pod's condition, `status.bind9Instances[].reason` of a zone and `servers[].sidecar` of a SyncStatus have what `bindcar` answered.", []Reason{
 		{BindcarUnreachable, "Bind9Instance Ready=False Pod-N=False Stalled=True; Bind9Cluster Ready=False Bind9Instance-N=False Stalled=True; Bind9GlobalCluster Ready=False Stalled=True",
 			"no connection, or an unexpected answer", "",
 			"`kubectl logs POD -c bindcar`; a NetworkPolicy must let Lockstep's namespace in"},
@@ -326,7 +326,7 @@ var Table = []Section{
 			"the sidecar is not Lockstep's, or of another version", "",
 			"remove `bindcarConfig.image`, or let the roll-out end"},
 	}},
-	{"Providers", "The message has the server's words and the remedy ([more](providers.md#status)). `failureReason` of a zone has the last ones of these as well, if etcd keeps the zone.", []Reason{
+	{"Providers", "The message has the server's words and the remedy ([more](providers.md#status)). `failureReason` of a zone in etcd has the last ones, too.", []Reason{
 		{AllReady, "DNSProvider Ready=True",
 			"zones can be on its servers",
 			"2 of 2 servers answer and accept the keys",
@@ -444,7 +444,7 @@ var Table = []Section{
 			"there is no way to the server", "",
 			"firewall, NetworkPolicy, address and port; UDP and TCP"},
 	}},
-	{"Cluster API", "On Clusters, CAPTClusters and CAPTControlPlanes ([reference](cluster-api.md)). `EndpointPropagated` also has the reasons of the DNSEndpoint's SyncStatus.", []Reason{
+	{"Cluster API", "On Clusters, CAPTClusters, CAPTControlPlanes ([reference](cluster-api.md)). `EndpointPropagated` also has the reasons of a DNSEndpoint's SyncStatus.", []Reason{
 		{ReasonReady, "CAPTCluster Ready=True VPCReady=True; CAPTControlPlane Ready=True WorkspaceReady=True Available=True",
 			"it is there",
 			"the network vpc-1 is ready",

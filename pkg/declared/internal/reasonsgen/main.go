@@ -24,11 +24,11 @@ func main() {
 
 const head = `# Conditions and reasons
 
-Generated from the table in ` + "`pkg/declared/status`" + ` by ` + "`make generate`" + `. What each reason means, which conditions have it, and what to do about it. The commands to start with
-are in [troubleshooting](../guides/troubleshooting.md); what the conditions of each kind say is in the [API reference](api.md#conditions).
+For users and operators who see a reason: which conditions have it, what it means and what to do. Start with the commands of
+[troubleshooting](../guides/troubleshooting.md); the [API reference](api.md#conditions) has what each condition says.
 
-A condition is written ` + "`Type=Status`; `Pod-N` and `Bind9Instance-N`" + ` are numbered from 0. ` + "`Stalled=True`" + ` says that a person has to act; otherwise the condition is not
-there. Examples are messages as the code makes them.
+A condition is written ` + "`Type=Status`; `Pod-N` and `Bind9Instance-N`" + ` are numbered from 0. ` + "`Stalled=True`" + ` says that a person has to act; otherwise it
+is absent. Examples are messages as the code makes them. ` + "`make generate`" + ` writes this page from the table in ` + "`pkg/declared/status`" + `.
 `
 
 var condition = regexp.MustCompile(`\S+=\w+`)
