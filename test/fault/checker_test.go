@@ -17,6 +17,14 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// The rules for the messages of conditions.
+func TestSentences(t *testing.T) {
+	kube.WithoutCluster(t)
+	if out, err := python("sentences_test.py").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
 // The judge on the history of a real run, which is true, and after each of many lies.
 func TestJudgeReportsLies(t *testing.T) {
 	kube.WithoutCluster(t)

@@ -363,7 +363,7 @@ func (w *world) fight(f *fault) error {
 		contested = w.isContested(zone, name)
 	}
 	f.ending = now()
-	w.history.write("fight", entry{"begin": f.started, "end": f.ending, "zone": zone, "pod": pod, "key": key, "value": disputed, "count": count, "contested": contested})
+	w.history.write("fight", entry{"begin": f.started, "end": f.ending, "zone": zone, "pod": pod, "key": key, "value": disputed, "fault": f.id, "count": count, "contested": contested})
 	return w.until(restartTimeout, func(ctx context.Context) error {
 		if err := w.onAll(ctx, f.fleet, name, dns.TypeA, func(text string) bool { return !strings.Contains(text, disputed) }); err != nil {
 			return err
