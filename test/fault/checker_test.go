@@ -74,3 +74,22 @@ _sip._tcp SRV 1 2 5060 sip.example.net.
 		t.Errorf("no server: %v %s", err, out)
 	}
 }
+
+// What a client makes of the answers of a real server over UDP and TCP, and of nobody's.
+func TestClientQuestions(t *testing.T) {
+	kube.WithoutCluster(t)
+	server := named.Start(t, named.Options{Zones: []named.Zone{{Name: "example.test."}}})
+	nobody := fmt.Sprint(named.Reserve(t).Port())
+	for _, protocol := range []string{"UDP", "TCP"} {
+		for _, c := range []struct{ zone, port, want string }{
+			{"example.test", fmt.Sprint(server.Addr.Port()), "answer"},
+			{"elsewhere.example", fmt.Sprint(server.Addr.Port()), "REFUSED"},
+			{"example.test", nobody, "silent"},
+		} {
+			out, err := python("questions.py", "client", server.Addr.Addr().String(), protocol, c.zone, c.port).CombinedOutput()
+			if got := string(out); err != nil || got != c.want {
+				t.Errorf("%s over %s at port %s: %v %s, want %s", c.zone, protocol, c.port, err, got, c.want)
+			}
+		}
+	}
+}

@@ -45,12 +45,12 @@ def describe(reply, name, rdtype):
     return "referral" if any(rrset.rdtype == dns.rdatatype.NS for rrset in reply.authority) else "lame"
 
 
-def client_text(address, protocol, zone):
-    """Returns what a client without a key gets to the question for the SOA of a zone: "answer" with authority, "silent", "closed" where nobody
-    listens, "lame", or the response code."""
+def client_text(address, protocol, zone, port=53):
+    """Returns what a client without a key gets to the question for the SOA of a zone: "answer" with authority, "silent", "closed" where a
+    connection over TCP is refused, "lame", or the response code."""
     query = dns.message.make_query(zone, "SOA")
     try:
-        reply = (dns.query.udp if protocol == "UDP" else dns.query.tcp)(query, address, timeout=TIMEOUT)
+        reply = (dns.query.udp if protocol == "UDP" else dns.query.tcp)(query, address, port=int(port), timeout=TIMEOUT)
     except ConnectionError:
         return "closed"
     except (OSError, EOFError, dns.exception.DNSException):
