@@ -17,6 +17,14 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// The rules for the messages of conditions.
+func TestSentences(t *testing.T) {
+	kube.WithoutCluster(t)
+	if out, err := python("sentences_test.py").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
 // The judge on the history of a real run, which is true, and after each of many lies.
 func TestJudgeReportsLies(t *testing.T) {
 	kube.WithoutCluster(t)
@@ -64,5 +72,24 @@ _sip._tcp SRV 1 2 5060 sip.example.net.
 	}
 	if out, err := python("questions.py", "127.0.0.1", fmt.Sprint(named.Reserve(t).Port()), "a.example.test. A").CombinedOutput(); err != nil || string(out) != "silent" {
 		t.Errorf("no server: %v %s", err, out)
+	}
+}
+
+// What a client makes of the answers of a real server over UDP and TCP, and of nobody's.
+func TestClientQuestions(t *testing.T) {
+	kube.WithoutCluster(t)
+	server := named.Start(t, named.Options{Zones: []named.Zone{{Name: "example.test."}}})
+	nobody := fmt.Sprint(named.Reserve(t).Port())
+	for _, protocol := range []string{"UDP", "TCP"} {
+		for _, c := range []struct{ zone, port, want string }{
+			{"example.test", fmt.Sprint(server.Addr.Port()), "answer"},
+			{"elsewhere.example", fmt.Sprint(server.Addr.Port()), "REFUSED"},
+			{"example.test", nobody, "silent"},
+		} {
+			out, err := python("questions.py", "client", server.Addr.Addr().String(), protocol, c.zone, c.port).CombinedOutput()
+			if got := string(out); err != nil || got != c.want {
+				t.Errorf("%s over %s at port %s: %v %s, want %s", c.zone, protocol, c.port, err, got, c.want)
+			}
+		}
 	}
 }

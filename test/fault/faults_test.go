@@ -74,7 +74,7 @@ func fleetOf(target string) *fleet {
 }
 
 // allKinds are the kinds of faults.
-var allKinds = slices.Concat(processKinds, networkKinds, kubernetesKinds, handKinds, serverKinds, objectKinds)
+var allKinds = slices.Concat(processKinds, networkKinds, kubernetesKinds, handKinds, serverKinds, objectKinds, clientKinds)
 
 func chosenKinds() []kind {
 	if *kinds == "" {

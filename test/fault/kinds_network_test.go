@@ -2,7 +2,6 @@ package fault
 
 import (
 	"fmt"
-	"os/exec"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,25 +78,7 @@ func (w *world) cutPath(f *fault) error {
 			closed = append(closed, rule{chain, "-d", service.Spec.ClusterIP, "-p", protocol, "--dport", "53", "-j", "DROP"})
 		}
 	}
-	for _, r := range closed {
-		change := func(how string) error {
-			out, err := exec.Command("iptables", append([]string{"--wait", "-t", "raw", how}, r...)...).CombinedOutput()
-			if err != nil {
-				return fmt.Errorf("iptables %s: %w: %s", how, err, out)
-			}
-			return nil
-		}
-		if err := change("--append"); err != nil {
-			return err
-		}
-		defer func() {
-			if err := change("--delete"); err != nil {
-				w.Error(err)
-			}
-		}()
-	}
-	f.hold(w, 500, 6000)
-	return nil
+	return w.closed(closed, func() { f.hold(w, 500, 6000) })
 }
 
 // cutFromKubernetes cuts a component off from kube-apiserver.

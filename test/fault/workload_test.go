@@ -119,10 +119,8 @@ func (w *world) values(rrtype string) []string {
 }
 
 // startWorkload makes every object, and then changes some all the time.
-func (w *world) startWorkload() {
+func (w *world) startWorkload(ctx context.Context) {
 	w.Helper()
-	ctx, stop := context.WithCancel(w.Context())
-	w.stop = stop
 	for _, s := range w.slots {
 		s.owner = s.owners[0]
 		w.store(s)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -46,6 +47,9 @@ type fleet struct {
 	primaries, secondaries int32
 	zones                  []string
 }
+
+// balanced is the fleet whose secondaries have load balancers.
+const balanced = "trio"
 
 var fleets = []fleet{
 	{"duo", 2, 0, []string{"one.example", "two.example"}},
@@ -90,6 +94,8 @@ type world struct {
 	busy  map[string]bool
 	// ended are the containers of components that have ended by themselves.
 	ended map[string]bool
+	// withdrawn are the Services whose load balancers have no address now.
+	withdrawn map[string]bool
 	// outages are the times without kube-apiserver or etcd, in order.
 	outages []outage
 }
@@ -99,7 +105,11 @@ func newWorld(t *testing.T, dir string, r *run) *world {
 	t.Helper()
 	path := filepath.Join(dir, fmt.Sprintf("history-%03d.jsonl", r.Parts))
 	w := &world{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "fault"), history: openHistory(t, path),
-		rng: rand.New(rand.NewPCG(r.Seed, uint64(r.Parts))), busy: map[string]bool{}, ended: map[string]bool{}, began: time.Now()}
+		rng: rand.New(rand.NewPCG(r.Seed, uint64(r.Parts))), busy: map[string]bool{}, withdrawn: map[string]bool{}, ended: map[string]bool{}, began: time.Now()}
+	startFar(t, w.client)
+	ctx, stop := context.WithCancel(t.Context())
+	w.stop = stop
+	w.workload.Go(func() { w.keepBalanced(ctx) })
 	for _, f := range fleets {
 		w.createFleet(f)
 	}
@@ -115,9 +125,9 @@ func newWorld(t *testing.T, dir string, r *run) *world {
 			zones[zone] = entry{"object": zoneObject(zone), "fleet": f.name, "ttl": zoneTTL, "keys": keysOf(zone), "foreign": foreignKeys(zone)}
 		}
 	}
-	w.history.write("world", entry{"zones": zones, "fleets": sizes})
-	w.observer = startObserver(t, path, map[string]any{"namespace": w.namespace, "zones": zones})
-	w.startWorkload()
+	w.history.write("world", entry{"zones": zones, "fleets": sizes, "balancers": slices.Sorted(maps.Values(loadBalancers))})
+	w.observer = startObserver(t, path, map[string]any{"namespace": w.namespace, "zones": zones, "far": farName})
+	w.startWorkload(ctx)
 	return w
 }
 
@@ -127,12 +137,20 @@ func (w *world) createFleet(f fleet) {
 	w.Helper()
 	cluster := &v1beta1.Bind9Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: f.name}}
 	cluster.Spec.Primary, cluster.Spec.Secondary = &v1beta1.RoleConfig{Replicas: &f.primaries}, &v1beta1.RoleConfig{Replicas: &f.secondaries}
+	if f.name == balanced {
+		cluster.Spec.Secondary.Service = &v1beta1.ServiceConfig{Spec: &corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, AllocateLoadBalancerNodePorts: new(false)}}
+	}
 	objects := []client.Object{cluster}
 	for _, zone := range f.zones {
 		z := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: zoneObject(zone)}}
 		ttl := int64(zoneTTL)
 		z.Spec.ZoneName, z.Spec.ClusterRef, z.Spec.TTL = zone, f.name, &ttl
 		z.Spec.SOARecord = v1beta1.SOARecord{PrimaryNS: "ns1." + zone + ".", AdminEmail: "hostmaster." + zone + ".", Refresh: 3600, Retry: 600, Expire: 604800}
+		if f.name == balanced {
+			for i, service := range slices.Sorted(maps.Keys(loadBalancers)) {
+				z.Spec.NameServers = append(z.Spec.NameServers, v1beta1.NameServer{Hostname: fmt.Sprintf("ns%d.%s.", i+2, zone), IPv4Address: loadBalancers[service]})
+			}
+		}
 		z.Spec.RecordsFrom = []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"zone": z.Name}}}}
 		objects = append(objects, z)
 	}

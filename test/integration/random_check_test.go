@@ -26,6 +26,7 @@ func (w *randomWorld) problems(ctx context.Context) ([]string, error) {
 	}
 	declared, verdicts := w.declared(), map[*model.Declaration]model.Verdict{}
 	var problems []string
+	facts := map[string]zoneFacts{}
 	for _, z := range w.zones {
 		content, some := z.Expect(declared[z], servers)
 		serial, differences, err := w.serverProblems(ctx, z, content)
@@ -41,9 +42,13 @@ func (w *randomWorld) problems(ctx context.Context) ([]string, error) {
 			}
 		}
 		problems = append(problems, w.zoneProblems(ctx, z, serial, programmed, len(some))...)
+		facts[z.dnsName()] = zoneFacts{Object: z.Object, Serial: serial, Declared: len(some), Programmed: programmed}
 	}
 	objects, err := w.objectProblems(ctx, declared, verdicts)
-	return append(problems, objects...), err
+	if problems = append(problems, objects...); err != nil || len(problems) > 0 {
+		return problems, err
+	}
+	return w.sentenceProblems(ctx, facts, declared)
 }
 
 // serverProblems compares every server's copy of a zone with what it should hold.

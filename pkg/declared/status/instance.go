@@ -47,9 +47,6 @@ type InstanceFacts struct {
 // MaxInstanceZones bounds status.zones of an instance, for the size of the object; the count is always of all.
 const MaxInstanceZones = 1000
 
-// maxNamed is how many of those a message names.
-const maxNamed = 3
-
 // Instance computes the status of an instance: a condition for each pod, and Ready as their summary.
 func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) v1beta1.Bind9InstanceStatus {
 	next := *prev.DeepCopy()
@@ -80,7 +77,7 @@ func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) 
 	next.PendingCause = commonCause(children)
 	if ready.Holds() && len(f.Foreign) > 0 {
 		ready = False(ForeignPods, fmt.Sprintf("the Service also sends queries to others than the instance's pods: %s; delete them, or change their labels",
-			strings.Join(f.Foreign[:min(len(f.Foreign), maxNamed)], ", ")))
+			firstOf(f.Foreign, ", ")))
 	}
 	if ready.Holds() {
 		ready = unloadedVerdict(f.Pods, ready)

@@ -249,7 +249,7 @@ func AlsoSelected(count int, some, olderZones []string) string {
 		objects, older = fmt.Sprintf("%d records are", count), "older zones, which have them"
 	}
 	if len(olderZones) > 0 {
-		older += ": DNSZone " + strings.Join(olderZones[:min(len(olderZones), maxNamed)], ", ")
+		older += ": DNSZone " + firstOf(olderZones, ", ")
 	}
 	return fmt.Sprintf("%s also selected (%s) by %s", objects, strings.Join(some, ", "), older)
 }

@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -144,20 +145,23 @@ func HiddenBy(server string, key, by rrset.Key) Verdict {
 type Contest struct {
 	Server string
 	Key    rrset.Key
-	// Seen is what the server had last instead of what is declared. It has it now unless Standing.
-	Seen     []string
-	Standing bool
+	// Seen are the values that the server had last instead of Declared. It has them now unless Standing.
+	Seen, Declared []string
+	Standing       bool
 	// Count is how often it was overwritten since First, Next when it is corrected again.
 	Count       int
 	First, Next time.Time
 }
 
-// Message says who overwrites what as far as that is known: DNS does not tell who it is.
+// Message says who overwrites what as far as that is known: DNS does not tell who it is. Values that nobody declares come first.
 func (c Contest) Message() string {
 	const clock = "2006-01-02 15:04:05 UTC"
 	seen := "no data"
 	if len(c.Seen) > 0 {
-		seen = strings.Join(c.Seen[:min(len(c.Seen), maxNamed)], ", ")
+		isDeclared := func(value string) bool { return slices.Contains(c.Declared, value) }
+		undeclared := slices.DeleteFunc(slices.Clone(c.Seen), isDeclared)
+		declared := slices.DeleteFunc(slices.Clone(c.Seen), func(value string) bool { return !isDeclared(value) })
+		seen = firstOf(append(undeclared, declared...), ", ")
 	}
 	what := fmt.Sprintf("somebody else has overwritten %s on %s %d times since %s, the last time with %s (who is not known here: DNS does not tell; see the server's log)",
 		c.Key, c.Server, c.Count, c.First.UTC().Format(clock), seen)

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,6 +29,25 @@ func TestNoHosts(t *testing.T) {
 			zone.Annotations = map[string]string{v1beta1.AllowInstanceNamespacesAnnotation: c.listed}
 		}
 		if got := NoHosts(zone).Message; !strings.Contains(got, c.says) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// Of many values, the message about a contested RRset names first what nobody declares, and says how many it does not name.
+func TestContestNamesUndeclaredValues(t *testing.T) {
+	declared := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}
+	for name, c := range map[string]struct {
+		seen []string
+		says string
+	}{
+		"one more":      {append(slices.Clone(declared), "203.0.113.66"), "with 203.0.113.66, 192.0.2.1, 192.0.2.2 and 2 more ("},
+		"three others":  {[]string{"192.0.2.1", "203.0.113.1", "203.0.113.2", "203.0.113.3"}, "with 203.0.113.1, 203.0.113.2, 203.0.113.3 and 1 more ("},
+		"few":           {[]string{"192.0.2.1", "203.0.113.1"}, "with 203.0.113.1, 192.0.2.1 ("},
+		"values gone":   {declared[1:], "with 192.0.2.2, 192.0.2.3, 192.0.2.4 ("},
+		"no data there": {nil, "with no data ("},
+	} {
+		if got := (Contest{Server: "dns-primary-0-0", Seen: c.seen, Declared: declared}).Message(); !strings.Contains(got, c.says) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}

@@ -19,17 +19,19 @@ import (
 )
 
 // overwrite replaces the addresses at a name by those of another writer.
-func (r *rig) overwrite(name, address string) {
+func (r *rig) overwrite(name string, addresses ...string) {
 	r.t.Helper()
 	m := new(dns.Msg)
 	m.SetUpdate(rigZone)
 	rr := &dns.A{Hdr: dns.RR_Header{Name: name + "." + rigZone, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60}}
 	m.RemoveRRset([]dns.RR{rr})
-	added, err := dns.NewRR(rr.Hdr.Name + " 60 A " + address)
-	if err != nil {
-		r.t.Fatal(err)
+	for _, address := range addresses {
+		added, err := dns.NewRR(rr.Hdr.Name + " 60 A " + address)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		m.Insert([]dns.RR{added})
 	}
-	m.Insert([]dns.RR{added})
 	r.update(0, m)
 }
 
@@ -59,7 +61,7 @@ func TestContested(t *testing.T) {
 					t.Errorf("the server is looked at again after %s", after)
 				}
 			}
-			r.overwrite("www", "198.51.100.2")
+			r.overwrite("www", "192.0.2.1", "198.51.100.2")
 			r.overwrite("mail", "198.51.100.3")
 			key := rrset.Key{Name: "www." + rigZone, Type: dns.TypeA}
 			for range 2 {
@@ -68,12 +70,12 @@ func TestContested(t *testing.T) {
 				if len(p.event.Unprogrammed) != 1 || why.Reason != status.Contested || len(p.event.Contested) != 1 || p.event.Contested[0] != why.Message {
 					t.Errorf("contested %q, unprogrammed %v", p.event.Contested, p.event.Unprogrammed)
 				}
-				for _, words := range []string{"overwritten www.example.test. A on ", fmt.Sprintf(" %d times since ", test.atOnce+1), "the last time with 198.51.100.2 (who is not known", "corrected again after"} {
+				for _, words := range []string{"overwritten www.example.test. A on ", fmt.Sprintf(" %d times since ", test.atOnce+1), "the last time with 198.51.100.2, 192.0.2.1 (who is not known", "corrected again after"} {
 					if !strings.Contains(why.Message, words) {
 						t.Errorf("%q lacks %q", why.Message, words)
 					}
 				}
-				r.holds("www", "198.51.100.2")
+				r.holds("www", "192.0.2.1", "198.51.100.2")
 				r.holds("mail", "192.0.2.2")
 			}
 			r.zones.Set(r.a("www", 2, "198.51.100.2"))

@@ -70,6 +70,6 @@ func unprogrammed(q primary, key rrset.Key, paused bool) status.Verdict {
 // contested says that somebody else overwrites an RRset again and again.
 func contested(q primary, c content.Contest) string {
 	return status.Contest{
-		Server: q.at.Pod, Key: c.Key, Seen: c.Seen.Rdata, Standing: c.Standing, Count: c.Count, First: c.First, Next: c.Next,
+		Server: q.at.Pod, Key: c.Key, Seen: c.Seen.Rdata, Declared: c.Declared.Rdata, Standing: c.Standing, Count: c.Count, First: c.First, Next: c.Next,
 	}.Message()
 }

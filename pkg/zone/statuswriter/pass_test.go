@@ -328,6 +328,7 @@ func TestAlsoSelected(t *testing.T) {
 		"none":  {SyncCompleted{}, ""},
 		"one":   {SyncCompleted{AlsoSelected: keys[:1], OlderZones: []string{"main"}}, "1 record is also selected (ARecord team/a) by an older zone, which has it: DNSZone main"},
 		"many":  {SyncCompleted{AlsoSelected: keys, OlderZones: []string{"main", "old"}}, "4 records are also selected (ARecord team/a, ARecord team/b, ARecord team/c, …) by older zones, which have them: DNSZone main, old"},
+		"older": {SyncCompleted{AlsoSelected: keys[:2], OlderZones: []string{"a", "b", "c", "d", "e"}}, "2 records are also selected (ARecord team/a, ARecord team/b) by older zones, which have them: DNSZone a, b, c and 2 more"},
 		"quiet": {SyncCompleted{AlsoSelected: keys[:2]}, "2 records are also selected (ARecord team/a, ARecord team/b) by older zones, which have them"},
 	}
 	for name, c := range cases {

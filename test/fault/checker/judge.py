@@ -11,6 +11,7 @@ import collections
 import functools
 import glob
 import os
+import re
 import sys
 
 import history
@@ -26,8 +27,16 @@ NEAR = 5.0  # how long after a fault a row counts as one under faults
 INFORMER_LAG = 2.0  # for how long a verdict may know nothing of a write of another object than the one that is asked for
 # Faults that keep the API server from learning what the objects are.
 BLINDING = {"stop-kubernetes", "kill-kubernetes", "cut-kubernetes", "stop-component", "stale-cache", "reorder-watches", "miss-events"}
-# Reasons about the ways of clients, which this observer does not go: it asks the pods.
-ABOUT_CLIENTS = {"NotAnswered", "Pending"}
+VANTAGE_WAIT = 2.5  # for how long whoever asks on a path may wait for an answer, and a margin for the clock
+KNOWN_PATH = 15.0  # after which time a path is known to the API server
+UNSEEN_AFTER = 4.0  # within which time a path is asked again that somebody wants to know of
+LOOK = 1.5  # from one look of the observer at pods to the next
+CONTESTED_AFTER = 12  # corrections that are overwritten
+# What a client gets where a path has a state.
+GETS = {"InSync": {"answer"}, "Stale": {"answer"}, "Divergent": {"answer"}, "Unreachable": {"silent", "closed"}, "Refused": {"REFUSED"},
+        "NotLoaded": {"SERVFAIL", "NOTAUTH"}, "Lame": {"lame", "NXDOMAIN"}}
+NO_ANSWER = {"silent", "closed"}
+NOT_ASKED = "it has not been asked yet"
 NOT_DECLARED = ("dnszone", "bind9instance", "bind9cluster")  # by the workload
 SLOW = 5.0  # convergence that takes longer is explained
 PROPAGATION = 2.0  # for how long a change may be on its way when the convergence after a fault is measured
@@ -41,13 +50,16 @@ class World:
         self.zones, self.fleets = {}, {}
         self.objects, self.zone_of = model.Objects(), {}
         self.series = collections.defaultdict(lambda: collections.defaultdict(model.Series))
-        self.paths = collections.defaultdict(model.Series)
+        self.paths = collections.defaultdict(model.Series)  # (vantage, address, protocol, zone)
+        self.balancers = set()
+        self.ready, self.has_endpoints = collections.defaultdict(list), collections.defaultdict(list)  # by pod, by Service: (begin, end, yes)
         self.pods, self.sweeps, self.latest = {}, collections.defaultdict(list), collections.defaultdict(dict)
         entries = collections.defaultdict(list)
         for entry in history_entries:
             getattr(self, "take_" + entry["op"], entries[entry["op"]].append)(entry)
         self.faults, self.hands, self.foreign, self.remade = entries["fault"], entries["hand"], entries["foreign"], entries["remade"]
         self.statuses, self.stored, self.watch = entries["status"], entries["stored"], entries["watch"]
+        self.fights = entries["fight"]
         self.rests, self.transfers, self.broken = entries["rested"], entries["transfer"], entries["broken"]
         self.faults.sort(key=lambda f: f["begin"])
         self.blind = [f for f in self.faults if f["kind"] in BLINDING]
@@ -56,7 +68,7 @@ class World:
         self.zone_of_key = functools.cache(self.zone_of_key)
 
     def take_world(self, entry):
-        self.zones, self.fleets = entry["zones"], entry["fleets"]
+        self.zones, self.fleets, self.balancers = entry["zones"], entry["fleets"], set(entry.get("balancers", ()))
 
     def take_write(self, entry):
         zone = entry["zone"]
@@ -72,7 +84,29 @@ class World:
             self.series[entry["address"]][key].add(entry["begin"], entry["end"], text)
 
     def take_path(self, entry):
-        self.paths[entry["address"], entry["protocol"], entry["zone"]].add(entry["begin"], entry["end"], entry["answered"])
+        self.paths[entry.get("vantage", ""), entry["address"], entry["protocol"], entry["zone"]].add(entry["begin"], entry["end"], entry["text"])
+
+    def take_ready(self, entry):
+        for pod, ready in entry["pods"].items():
+            self.note(self.ready[pod], entry, ready)
+
+    def take_endpoints(self, entry):
+        for service in entry["services"].keys() | self.has_endpoints.keys():
+            self.note(self.has_endpoints[service], entry, bool(entry["services"].get(service)))
+
+    @staticmethod
+    def note(looks, entry, yes):
+        if not looks or looks[-1][2] != yes:
+            looks.append((entry["begin"], entry["end"], yes))
+
+    @staticmethod
+    def possible(looks, begin, end):
+        """Returns what may have been so at a moment between two times: a set of True and False, empty if nothing is known."""
+        return {yes for i, (b, _, yes) in enumerate(looks) if b - LOOK <= end and (i + 1 == len(looks) or looks[i + 1][1] >= begin)}
+
+    def client_paths(self, zone):
+        """Returns (address, protocol, answers) of the ways of clients here to the Services of a zone's servers, without load balancers."""
+        return [(a, p, s) for (v, a, p, z), s in self.paths.items() if not v and z == zone and a not in self.balancers]
 
     def take_pods(self, entry):
         self.pods.update(entry["addresses"])
@@ -135,6 +169,9 @@ class Judge:
         for entry in self.world.remade:
             if not entry["there"]:
                 self.violate("remade", entry["end"], f'{entry["object"]} was deleted and is not made again')
+        for entry in self.world.fights:
+            self.judge_fight(entry)
+        self.judge_cuts()
         for entry in self.world.broken:
             self.violate("broken", entry["at"], f'{entry["of"]}: {entry["text"]}')
 
@@ -164,6 +201,8 @@ class Judge:
             return None
         begin, end, texts = covered
         right = self.world.objects.expected(key, begin, end, own, version, self.world.lag(begin, end))
+        if "REFUSED" in texts and any(f["kind"] == "allow-query" for f in self.world.faults_between(begin, end, self.world.pods[address])):
+            return None  # strangers are refused, of which the observer is one
         if right == {model.NONE} and {"alias", "referral"} & set(texts):
             return None  # foreign data hides a former name: whether its own data has gone cannot be seen
         if len(right) == 1 and set(texts) == right:
@@ -189,12 +228,56 @@ class Judge:
             if wrong and after is not None and after.begin <= self.end_of(address, wrong, entry):
                 wrong, verdicts = [], {None: None}
             decisions.append(self.judge_row(entry, item, (address, state, pod, message), verdicts, wrong))
-        if item.get("propagated") in ABOUT_CLIENTS:
+        zones = {row[2] or zone for row in item["rows"]}
+        if item["phase"] == "InSync":
+            self.judge_clients(entry, item, zones)
+        elif decisions and all(decisions) and all(row[1] == "InSync" for row in item["rows"]):
+            text = (f'{entry["verb"]} {name} generation {item["generation"]}: {item["phase"]} {item["reason"]} {item["message"]}'
+                    f", and every server answers what is declared")
+            if item.get("propagated") not in ("NotAnswered", "Pending"):
+                self.violate("falseOutOfSync", entry["begin"], text)
+            elif self.decide_clients(entry, zones, item["propagated"]) is False:
+                self.violate("falseOutOfSync", entry["begin"], text + ", and every client got an answer on every path")
+
+    def on_paths(self, zone, begin, end):
+        """Returns what clients here got on each path to a zone that was there all the time; None in its place for one that came or went."""
+        found = []
+        for address, protocol, series in self.world.client_paths(zone):
+            if not series.begins or series.ends[-1] < begin or series.begins[0] > end:
+                continue
+            covered = series.around(begin, end)
+            found.append((address, protocol, set(covered[2]) if covered else None))
+        return found
+
+    def known_since(self, begin, end):
+        """Returns how old what the API server knows of paths may be."""
+        return begin - PATH_AGE - (self.world.lag(begin, end) - INFORMER_LAG)
+
+    def decide_clients(self, entry, zones, reason):
+        """Returns True where a client got no answer on a path to some zones, False where all got one all the time, None where that is open."""
+        begin, end = self.span(entry)
+        since = begin - KNOWN_PATH if reason == "Pending" else self.known_since(begin, end)
+        seen = [texts for zone in zones for _, _, texts in self.on_paths(zone, since, end)]
+        fleets = {self.world.zones[z]["fleet"] for z in zones if z in self.world.zones}
+        bound = KNOWN_PATH if reason == "Pending" else UNREACHABLE_BOUND
+        near = [f for f in self.world.faults_between(begin - bound, end, None) if "*" in f["scope"] or f["fleet"] in fleets]
+        if reason != "Pending" and any(texts and texts != {"answer"} for texts in seen):
+            self.count()
+            return True
+        if not seen or None in seen or near:
             self.undecided += 1
-        elif decisions and all(decisions) and item["phase"] != "InSync" and all(row[1] == "InSync" for row in item["rows"]):
-            self.violate("falseOutOfSync", entry["begin"],
-                         f'{entry["verb"]} {name} generation {item["generation"]}: {item["phase"]} {item["reason"]} {item["message"]}'
-                         f", and every server answers what is declared")
+            return None
+        self.count()
+        return False
+
+    def judge_clients(self, entry, item, zones):
+        """Nothing is in sync while clients get no answer on a path. Who is refused may be one of those that the servers are not for."""
+        begin, end = self.span(entry)
+        for zone in zones:
+            for address, protocol, texts in self.on_paths(zone, self.known_since(begin, end), end):
+                if texts and texts <= NO_ANSWER:
+                    self.violate("falsePath", entry["begin"], f'{entry["verb"]} {item["name"]}: InSync, and clients got no answer at {address} over '
+                                 f"{protocol} all the time")
 
     def end_of(self, address, keys, entry):
         return max(self.world.series[address][k].around(*self.span(entry))[1] for k in keys)
@@ -258,20 +341,95 @@ class Judge:
                          f"and generation {newer[-1].generation} was written {entry['begin'] - newer[0].end:.3f} s before")
 
     def judge_paths(self, entry, item, zone):
-        """Compares what a zone says of the ways of clients with what a client got all the time for a while."""
+        """Compares what a zone says of the ways of clients with what a client got there all the time for a while."""
         begin, end = self.span(entry)
-        known = begin - PATH_AGE - (self.world.lag(begin, end) - INFORMER_LAG)
-        for address, protocol, state, instance in item.get("paths", []):
-            covered = self.world.paths[address, protocol, zone].around(known, end)
-            claimed = state == "InSync"
-            near = self.world.faults_between(begin - UNREACHABLE_BOUND, end, instance + "-0")
-            if covered is None or len(set(covered[2])) > 1 or any(f["kind"] == "lose-packets" or not claimed for f in near):
-                self.undecided += 1
+        for row in item.get("paths", []):
+            address, protocol, state, instance, of, vantage, observed, message, _ = row + ["Service", "", None, "", []][len(row) - 4:]
+            where = f'{entry["verb"]} {item["name"]}: {address} over {protocol}{" from " + vantage if vantage else ""} is {state} {message}'
+            self.judge_readiness(entry, where, instance, message)
+            if of == "Service" and not vantage and state == "InSync":
+                self.judge_endpoints(entry, where, instance)
+            series = self.world.paths.get((vantage, address, protocol, zone))
+            if series is None or state not in GETS or message == NOT_ASKED:
                 continue
-            self.count()
-            if covered[2][0] != claimed:
-                self.violate("falsePath", entry["begin"], f'{entry["verb"]} {item["name"]}: {address} over {protocol} is {state}, '
-                             f'and clients {"got no answer" if claimed else "got answers"} all the time')
+            if of == "Service" and not vantage:
+                window = self.known_since(begin, end), end
+            elif observed is not None:
+                window = observed - VANTAGE_WAIT, observed + VANTAGE_WAIT
+            else:
+                continue
+            covered = series.around(*window)
+            near = self.world.faults_between(window[0] - UNREACHABLE_BOUND, end, instance + "-0")
+            texts = set(covered[2]) if covered else set()
+            if not texts or any(f["kind"] == "lose-packets" for f in near) or texts & GETS[state] and texts - GETS[state]:
+                self.undecided += 1
+            elif texts <= GETS[state]:
+                self.count()
+            elif state != "InSync" and any(f["kind"] != "cut-clients" or vantage for f in near):
+                self.undecided += 1
+            else:
+                self.count()
+                self.violate("falsePath", entry["begin"], f"{where}, and clients got {', '.join(sorted(texts))} all the time")
+
+    def judge_readiness(self, entry, where, instance, message):
+        """A Service without endpoints is one whose pod is not ready."""
+        if "the Service has no endpoints" in message:
+            begin, end = self.span(entry)
+            if self.world.possible(self.world.ready[instance + "-0"], begin - self.world.lag(begin, end) - LOOK, end) == {True}:
+                self.violate("falsePath", entry["begin"], where + ", and the pod was ready all the time")
+
+    def judge_endpoints(self, entry, where, instance):
+        """Nobody is answered by a Service without endpoints, as soon as kube-proxy knows."""
+        begin, end = self.span(entry)
+        begin = self.known_since(begin, end) - LOOK
+        stale = [f for f in self.world.faults_between(begin - NEAR, end, None) if "kube-proxy" in f["target"] or f["kind"] == "stale-proxy"]
+        if not stale and self.world.possible(self.world.has_endpoints[instance], begin, end) == {False}:
+            self.violate("falsePath", entry["begin"], where + ", and the Service had no endpoints all the time")
+
+    def judge_answered(self, entry, item):
+        """The condition Answered is what the rows of paths amount to."""
+        if not item.get("answered"):
+            return
+        status, reason, message = item["answered"]
+        rows = [row + ["Service", "", None, "", []][len(row) - 4:] for row in item["paths"]]
+        services = re.search(r"(\d+) of (\d+) paths answer", message)
+        further = re.search(r"(\d+) of (\d+) further paths of clients answer", message)
+        of_services = int(services[2]) if services else 0
+        mine, others = rows[:of_services], rows[of_services:]
+        open_rows = [r for r in others if r[4] in ("External", "NodePort") or r[8]] if further else []
+        problems = []
+        for found, these in ((services, mine), (further, open_rows)):
+            right = sum(r[2] == "InSync" for r in these)
+            if found and (int(found[1]), int(found[2])) != (right, len(these)):
+                problems.append(f"{right} of {len(these)} rows are in sync")
+        bad = [r for r in mine if r[2] not in ("InSync", "Refused") and r[7] != NOT_ASKED]
+        bad += [r for r in open_rows if r[2] not in ("InSync", "Refused", "Unreachable", "Unknown")]
+        open_ones = [r for r in mine + open_rows if r[2] != "InSync" and r not in bad]
+        want = "False" if bad else "Unknown" if open_ones else "True"
+        if status != want:
+            problems.append(f"by its rows it is {want}")
+        if problems:
+            self.violate("answered", entry["begin"], f'{entry["verb"]} {item["name"]}: Answered is {status} {reason} {message}: {"; ".join(problems)}')
+
+    def judge_cuts(self):
+        """A vantage that is cut off from a path sees that, and is asked, while somebody wants to know of the zone."""
+        for fault in (f for f in self.world.faults if f["kind"] == "cut-clients"):
+            if any(f is not fault and "*" in f["scope"] for f in self.world.faults_between(fault["begin"] - NEAR, fault["end"], None)):
+                continue
+            instance, expected, seen = fault["target"].removesuffix("-0"), False, False
+            for entry in self.world.statuses:
+                for item in entry["items"] if entry["begin"] <= fault["ending"] else ():
+                    mine = [row for row in item.get("paths", []) if len(row) > 5 and row[3] == instance and row[5]]
+                    expected = expected or bool(mine) and fault["started"] + UNSEEN_AFTER <= entry["begin"]
+                    seen = seen or any(row[6] and row[6] >= fault["started"] and row[2] != "InSync" for row in mine)
+            if expected and not seen:
+                self.violate("unseen", fault["ending"], f'clients elsewhere are cut off from {instance}, and no path of a vantage says so')
+
+    def judge_fight(self, fight):
+        """Whoever is overwritten again and again says so."""
+        away = [f for f in self.world.faults_between(fight["begin"] - NEAR, fight["end"], None) if "*" in f["scope"]]
+        if not fight["contested"] and fight["count"] > CONTESTED_AFTER and not away:
+            self.violate("uncontested", fight["end"], f'{fight["key"]} on {fight["pod"]} was overwritten {fight["count"]} times, and the zone is not contested')
 
     def judge_zone(self, entry, item):
         world = self.world
@@ -279,6 +437,9 @@ class Judge:
         if zone is None:
             return
         self.judge_paths(entry, item, zone)
+        self.judge_answered(entry, item)
+        if item["phase"] == "InSync":
+            self.judge_clients(entry, item, [zone])
         if item["phase"] == "InSync" and len(item["rows"]) < world.fleets[world.zones[zone]["fleet"]]:
             self.violate("falseInSync", entry["begin"], f'{item["name"]} is InSync with {len(item["rows"])} rows')
         begin, end = self.span(entry)
@@ -316,6 +477,8 @@ class Judge:
             self.judge_stored(entry, item)
         for look in [s for s in world.statuses if s["verb"] == "list" and entry["begin"] <= s["begin"] and s["end"] <= entry["end"]][-1:]:
             for item in look["items"]:
+                if (item.get("answered") or [""])[0] == "False":
+                    self.violate("answered", look["begin"], f'{item["name"]} at rest: {item["answered"]}')
                 self.judge_sentences(look, item, item["generation"], item.get("said", []), entry["end"])
         transfers = [t for t in world.transfers if entry["begin"] - 5 <= t["begin"] <= entry["end"] + 5]
         for transfer in transfers:
@@ -534,7 +697,7 @@ def report(directory):
         print(f"slow: {'never' if seconds is None else f'{seconds:.1f} s'} {kind} {target}: {what}")
     measured = [s for found in times.values() for s, _, _ in found if s is not None]
     count = sum(len(found) for found in times.values())
-    print(f"rowsAtRest={quiet} undecided={undecided} " + " ".join(f"{k}={len(violations[k])}" for k in ("falsePath", "stale", "stored", "sentence", "watch", "misnamed", "remade", "broken"))
+    print(f"rowsAtRest={quiet} undecided={undecided} " + " ".join(f"{k}={len(violations[k])}" for k in ("falsePath", "answered", "unseen", "uncontested", "stale", "stored", "sentence", "watch", "misnamed", "remade", "broken"))
           + f" unconverged={sum(open_faults.values())} p99ByTheClock={percentile(clocks, 0.99):.1f}s")
     print(f'RESULT fault faults={count} rows={rows} falseInSync={len(violations["falseInSync"])} '
           f'falseOutOfSync={len(violations["falseOutOfSync"])} lost={len(violations["lost"])} p99={percentile(measured, 0.99):.1f}s')

@@ -11,7 +11,7 @@ ITEM = {"name": "arecord.www", "uid": "u", "generation": 2, "reason": "", "messa
 
 
 def world():
-    return {"op": "world", "fleets": {"duo": 1},
+    return {"op": "world", "fleets": {"duo": 1}, "balancers": ["198.51.100.11"],
             "zones": {"one.example": {"object": "one", "fleet": "duo", "ttl": 600, "keys": [KEY, "f0.one.example. TXT"], "foreign": ["f0.one.example. TXT"]}}}
 
 
@@ -37,6 +37,17 @@ def fault(kind, begin, end, scope=(POD,)):
 
 def hand(begin, key=KEY):
     return {"op": "hand", "begin": begin, "end": begin + 0.1, "zone": "one.example", "pod": POD, "key": key, "fault": 1}
+
+
+def clients(begin, end, text, address="10.96.0.1", vantage=""):
+    """What a client gets every half a second."""
+    return [{"op": "path", "begin": begin + i / 2, "end": begin + i / 2 + 0.1, "address": address, "protocol": "TCP", "zone": "one.example", "vantage": vantage, "text": text}
+            for i in range(int((end - begin) * 2))]
+
+
+def zone_with(paths, begin=20, answered=None):
+    return {"op": "status", "verb": "get", "begin": begin, "end": begin + 0.1,
+            "items": [ITEM | {"name": "dnszone.one", "phase": "OutOfSync", "rows": [], "paths": paths, "answered": answered}]}
 
 
 BEFORE = [world(), {"op": "pods", "at": 0, "addresses": {ADDRESS: POD}}, write(1, 1, "192.0.2.9"), write(10, 2, "192.0.2.1")]
@@ -77,11 +88,34 @@ class JudgeTest(unittest.TestCase):
         self.check([sweep(20, RIGHT), status(21, "InSync", phase="Failed"), sweep(22, RIGHT)], rows=1, falseOutOfSync=1)
 
     def test_clients_without_an_answer(self):
-        """What clients get is not what the pods answer: it is not judged, and rows are as ever."""
-        for text, violations in ((RIGHT, {}), (OLD, {"falseInSync": 1})):
-            without = status(21, "InSync", phase="OutOfSync")
-            without["items"][0]["propagated"] = "NotAnswered"
-            self.check([sweep(20, text), without, sweep(22, text)], rows=1, **violations)
+        """Rows are as ever while clients get no answer; whoever says that has to be right."""
+        def not_answered(reason="NotAnswered"):
+            found = status(21, "InSync", phase="OutOfSync")
+            found["items"][0]["propagated"] = reason
+            return found
+
+        near = [sweep(20, RIGHT), sweep(22, RIGHT)]
+        silent, answered = clients(15, 23, "silent"), clients(15, 23, "answer")
+        self.check([sweep(20, OLD), *silent, not_answered(), sweep(22, OLD)], falseInSync=1)
+        self.check([*near, not_answered()])
+        self.check([*near, *silent, not_answered()])
+        self.check([*near, *clients(15, 20, "answer"), *clients(20, 23, "silent"), not_answered()])
+        self.check([*near, *answered, not_answered()], falseOutOfSync=1)
+        self.check([*near, *answered, not_answered(), fault("kill-named", 18, 19)])
+        self.check([*near, *answered, not_answered("Pending")])
+        self.check([*near, *clients(1, 23, "answer"), not_answered("Pending")], falseOutOfSync=1)
+        self.check([*near, *answered, *clients(15, 23, "silent", address="198.51.100.11"), not_answered()], falseOutOfSync=1)
+        self.check([*near, *answered, *clients(15, 23, "silent", vantage="far"), not_answered()], falseOutOfSync=1)
+        self.check([*near, *silent, status(21, "InSync")], falsePath=1)
+        self.check([*near, *answered, status(21, "InSync")])
+        self.check([*near, *clients(20.9, 23, "silent"), status(21, "InSync")])
+        self.check([*near, *clients(15, 23, "REFUSED"), status(21, "InSync")])
+
+    def test_refused_strangers(self):
+        """The observer is a stranger. While a fault has servers refuse these, it does not see what they have."""
+        refused = [sweep(20, "REFUSED"), status(21, "InSync"), sweep(22, "REFUSED")]
+        self.check(refused, falseInSync=1)
+        self.check([*refused, fault("allow-query", 15, 30)])
 
     def test_open_rows(self):
         """What may have been one or the other at a moment of the request is not judged."""
@@ -206,21 +240,109 @@ class JudgeTest(unittest.TestCase):
 
     def test_paths(self):
         """What a zone says of the way of clients is what a client got all the time."""
-        def path(begin, answered):
-            return {"op": "path", "begin": begin, "end": begin + 0.1, "address": "10.96.0.1", "protocol": "TCP", "zone": "one.example", "answered": answered}
+        def zone(state, message=""):
+            return zone_with([["10.96.0.1", "TCP", state, "duo-primary-0", "Service", "", 20, message, []]])
 
-        def zone(state):
-            return {"op": "status", "verb": "get", "begin": 20, "end": 20.1,
-                    "items": [ITEM | {"name": "dnszone.one", "phase": "OutOfSync", "rows": [], "paths": [["10.96.0.1", "TCP", state, "duo-primary-0"]]}]}
-
-        answered, not_answered = ([path(t, a) for t in (16, 18, 19.9, 20.5)] for a in (True, False))
+        answered, not_answered, refused = (clients(16, 22, text) for text in ("answer", "silent", "REFUSED"))
         self.check([*answered, zone("InSync")], rows=1)
         self.check([*not_answered, zone("Unreachable")], rows=1)
         self.check([*not_answered, zone("InSync")], rows=1, falsePath=1)
         self.check([*answered, zone("Unreachable")], rows=1, falsePath=1)
-        self.check([*not_answered, path(16.5, True), zone("InSync")], rows=0)
+        self.check([*answered, zone("Unreachable", "it has not been asked yet")], rows=0)
+        self.check([*refused, zone("Refused")], rows=1)
+        self.check([*refused, zone("InSync")], rows=1, falsePath=1)
+        self.check([*refused, zone("Unreachable")], rows=1, falsePath=1)
+        self.check([*clients(16, 17, "answer"), *clients(17, 22, "silent"), zone("InSync")], rows=0)
         self.check([*answered, zone("Unreachable"), fault("kill-named", 15, 18)], rows=0)
         self.check([*not_answered, zone("InSync"), fault("cut-dns-in", 15, 18)], rows=1, falsePath=1)
+        self.check([*answered, zone("Unreachable"), fault("cut-clients", 15, 18)], rows=1, falsePath=1)
+
+    def test_paths_from_elsewhere(self):
+        """A row of a vantage is about the moment at which it asked."""
+        def zone(state, observed=20, address="10.96.0.1", vantage="far", of="Service"):
+            return zone_with([[address, "TCP", state, "duo-primary-0", of, vantage, observed, "", []]], begin=30)
+
+        here = clients(10, 32, "answer")
+        cut = [*here, *clients(10, 17, "answer", vantage="far"), *clients(17, 26, "silent", vantage="far"), *clients(26, 32, "answer", vantage="far")]
+        self.check([*cut, zone("Unreachable")], rows=1)
+        self.check([*cut, zone("InSync")], rows=1, falsePath=1)
+        self.check([*cut, zone("InSync", observed=14)], rows=1)
+        self.check([*cut, zone("InSync", observed=25)], rows=0)
+        self.check([*cut, zone("Unreachable", observed=29)], rows=1, falsePath=1)
+        self.check([*cut, zone("Unreachable", observed=29), fault("cut-clients", 17, 27)], rows=0)
+        self.check([*here, zone("InSync")], rows=0)
+        balanced = clients(10, 32, "silent", address="198.51.100.11")
+        self.check([*balanced, zone("InSync", address="198.51.100.11", vantage="", of="External")], rows=1, falsePath=1)
+        self.check([*balanced, zone("Unreachable", address="198.51.100.11", vantage="", of="NameServer")], rows=1)
+
+    def test_readiness(self):
+        """Who says that a Service has no endpoints says that its pod is not ready."""
+        claim = zone_with([["10.96.0.1", "TCP", "Unreachable", "duo-primary-0", "Service", "", 20, "no pod of the instance is ready, so the Service has no endpoints", []]])
+        silent = clients(16, 22, "silent")
+
+        def ready(at, yes):
+            return {"op": "ready", "begin": at, "end": at + 0.1, "pods": {POD: yes}}
+
+        self.check([*silent, claim])
+        self.check([*silent, ready(2, True), claim], falsePath=1)
+        self.check([*silent, ready(2, True), ready(18, False), claim])
+        self.check([*silent, ready(2, False), ready(8, True), claim], falsePath=1)
+        self.check([*silent, ready(2, False), ready(18, True), claim])
+
+    def test_endpoints(self):
+        """A Service without endpoints answers nobody."""
+        def endpoints(at, *addresses):
+            return {"op": "endpoints", "begin": at, "end": at + 0.1, "services": {"duo-primary-0": list(addresses)} if addresses else {}}
+
+        claim = zone_with([["10.96.0.1", "TCP", "InSync", "duo-primary-0", "Service", "", 20, "", []]])
+        self.check([endpoints(2, ADDRESS), claim])
+        self.check([endpoints(2, ADDRESS), endpoints(8), claim], falsePath=1)
+        self.check([endpoints(2, ADDRESS), endpoints(18), claim])
+        self.check([endpoints(2, ADDRESS), endpoints(8), claim, fault("stale-proxy", 7, 19)])
+        self.check([endpoints(2, ADDRESS), endpoints(8), endpoints(18.5, ADDRESS), claim])
+
+    def test_answered(self):
+        """The condition is what its rows amount to."""
+        def zone(answered, *states, further=()):
+            rows = [["10.96.0.1", p, s, "duo-primary-0", "Service", "", 20, "", []] for p, s in zip(("UDP", "TCP"), states)]
+            rows += [["10.0.0.1", "UDP", "Unreachable", "duo-primary-0", "Pod", "", 20, "", []]]
+            return zone_with(rows + [["198.51.100.11", "UDP", s, "duo-primary-0", "External", v, 20, "", []] for v, s in further], answered=answered)
+
+        for answered, states, further in (
+            (["True", "Answered", "2 of 2 paths answer"], ("InSync", "InSync"), ()),
+            (["True", "Answered", "2 of 2 paths answer; 1 of 1 further paths of clients answer"], ("InSync", "InSync"), [("far", "InSync")]),
+            (["False", "NotAnswered", "1 of 2 paths answer; clients get no answer from x"], ("InSync", "Unreachable"), ()),
+            (["Unknown", "Refused", "0 of 2 paths answer; what clients get is not known"], ("Refused", "Refused"), ()),
+            (["Unknown", "Unreachable", "2 of 2 paths answer; 1 of 2 further paths of clients answer"], ("InSync", "InSync"), [("far", "Unreachable"), ("", "InSync")]),
+            (["False", "NotAnswered", "2 of 2 paths answer; 0 of 1 further paths of clients answer"], ("InSync", "InSync"), [("far", "Stale")]),
+        ):
+            self.check([zone(answered, *states, further=further)])
+            for other in {"True", "False", "Unknown"} - {answered[0]}:
+                self.check([zone([other, *answered[1:]], *states, further=further)], answered=1)
+        self.check([zone(["True", "Answered", "1 of 2 paths answer"], "InSync", "InSync")], answered=1)
+        self.check([zone(["True", "Answered", "4 of 4 paths answer"], "InSync", "InSync")], answered=1)
+        self.check([zone(["True", "Answered", "2 of 2 paths answer; 2 of 2 further paths of clients answer"], "InSync", "InSync", further=[("far", "InSync")])], answered=1)
+
+    def test_clients_cut_off(self):
+        """A vantage that gets no answer for seconds says so."""
+        def seen(state, observed, begin=27):
+            return zone_with([["10.96.0.1", "TCP", state, "duo-primary-0", "Service", "far", observed, "", []]], begin=begin)
+
+        cut = fault("cut-clients", 20, 28)
+        self.check([cut, seen("Unreachable", 24)])
+        self.check([cut, seen("InSync", 19)], unseen=1)
+        self.check([cut, seen("Unreachable", 24, begin=25), seen("InSync", 19)])
+        self.check([cut, seen("InSync", 19, begin=22)])
+        self.check([cut, seen("InSync", 19), fault("kill-component", 18, 19, ["*"])])
+
+    def test_fight(self):
+        def fight(count, contested):
+            return {"op": "fight", "begin": 20, "end": 40, "zone": "one.example", "pod": POD, "key": KEY, "value": "203.0.113.66", "count": count, "contested": contested}
+
+        self.check([fight(11, True)])
+        self.check([fight(6, False)])
+        self.check([fight(20, False)], uncontested=1)
+        self.check([fight(20, False), fault("kill-component", 25, 26, ["*"])])
 
     def test_watch(self):
         def event(kind, version, known=(), at=20, phase="InSync"):

@@ -2,9 +2,11 @@
 
 Called with a configuration (JSON) as its argument. It asks every server every question again and again, reads SyncStatus by GET,
 LIST and WATCH, and reads the stored objects. On its standard input, "rest" asks for a look at a world in which nothing changes any
-more, answered by "rested", and the end of the input ends it.
+more, answered by "rested", and the end of the input ends it. Beside the servers it asks as clients do, without a key, over UDP and TCP: at
+every address of every Service, from here and from a far network.
 """
 
+import datetime
 import json
 import random
 import sys
@@ -30,11 +32,18 @@ def outline(item):
     status, ref = item["status"], item["objectRef"]
     rows = [[r.get("address", "").rpartition(":")[0], r["state"], r.get("zone", item.get("zone", "")), r["pod"], r.get("message", "")]
             for r in item.get("servers", [])]
-    paths = [[p["address"].rpartition(":")[0], p["protocol"], p["state"], p.get("instance", "")] for p in item.get("paths", [])]
-    return {"name": item["metadata"]["name"], "paths": paths, "uid": ref["uid"], "generation": ref.get("generation", 0), "phase": status["phase"],
+    paths = [[p["address"].rpartition(":")[0], p["protocol"], p["state"], p.get("instance", ""), p["type"], p.get("vantage", ""), seconds(p.get("observedAt")),
+              p.get("message", ""), p.get("nameServers", [])] for p in item.get("paths", [])]
+    answered = next(([c["status"], c["reason"], c.get("message", "")] for c in status.get("conditions", []) if c["type"] == "Answered"), None)
+    return {"answered": answered, "name": item["metadata"]["name"], "paths": paths, "uid": ref["uid"], "generation": ref.get("generation", 0), "phase": status["phase"],
             "reason": status.get("failureReason", ""), "message": status.get("failureMessage", ""), "rows": rows,
             "propagated": next((c["reason"] for c in status.get("conditions", []) if c["type"] == "Propagated"), ""),
             "said": sorted({c["message"] for c in status.get("conditions", []) if c.get("message")} | {r[4] for r in rows if r[4]})}
+
+
+def seconds(text):
+    """Returns a time of the Kubernetes API in seconds since 1970."""
+    return datetime.datetime.fromisoformat(text).timestamp() if text else None
 
 
 def stored_outline(item, kind):
@@ -51,7 +60,7 @@ class Observer:
         self.config, self.namespace = config, config["namespace"]
         self.history = history.Writer(config["history"])
         self.addresses, self.sweeps, self.stopped = {}, {}, threading.Event()
-        self.services = {}
+        self.services, self.balanced, self.readiness, self.endpoints = {}, {}, None, None
         self.watched, self.watch_lock, self.version = {}, threading.Lock(), None
 
     def client(self, timeout=10):
@@ -79,12 +88,17 @@ class Observer:
 
     def find_pods(self, client):
         """Notes the addresses of the servers, and has each one asked for as long as a pod has it."""
+        begin = time.time()
         pods = client.get(f"/api/v1/namespaces/{self.namespace}/pods")
-        addresses = {}
+        addresses, ready = {}, {}
         for pod in pods["items"]:
+            ready[pod["metadata"]["name"]] = any(c["type"] == "Ready" and c["status"] == "True" for c in pod.get("status", {}).get("conditions", []))
             address, name = pod.get("status", {}).get("podIP"), pod["metadata"]["name"]
             if address and pod["status"].get("phase") not in ("Failed", "Succeeded"):
                 addresses[address] = name
+        if ready != self.readiness:
+            self.readiness = ready
+            self.history.write(op="ready", begin=begin, end=time.time(), pods=ready)
         if addresses == self.addresses:
             return
         new = addresses.items() - self.addresses.items()
@@ -94,25 +108,41 @@ class Observer:
             threading.Thread(target=self.ask, args=(address, pod), daemon=True).start()
 
     def find_services(self, client):
-        """Notes the addresses at which clients reach the servers, and has each one asked for as long as a Service has it."""
+        """Notes the addresses at which clients reach the servers, and has each one asked for as long as a Service has it. What a load balancer had
+        is asked to the end: zones go on publishing it."""
         services = client.get(f"/api/v1/namespaces/{self.namespace}/services")
         addresses = {s["spec"]["clusterIP"]: s["metadata"]["name"] for s in services["items"]
                      if s["spec"].get("clusterIP", "None") != "None"}
+        self.balanced |= {i["ip"]: s["metadata"]["name"] for s in services["items"] for i in s["status"].get("loadBalancer", {}).get("ingress", []) if "ip" in i}
+        addresses |= self.balanced
         new = addresses.items() - self.services.items()
         self.services = addresses
         for address, instance in new:
             for protocol in ("UDP", "TCP"):
-                threading.Thread(target=self.ask_path, args=(address, instance, protocol), daemon=True).start()
+                for place in ("", "far") if self.config.get("far") else ("",):
+                    threading.Thread(target=self.ask_path, args=(address, instance, protocol, place), daemon=True).start()
 
-    def ask_path(self, address, instance, protocol):
+    def find_endpoints(self, client):
+        """Notes which addresses Services lead to."""
+        begin, found = time.time(), {}
+        for s in client.get(f"/apis/discovery.k8s.io/v1/namespaces/{self.namespace}/endpointslices")["items"]:
+            service = s["metadata"].get("labels", {}).get("kubernetes.io/service-name", "")
+            found.setdefault(service, []).extend(a for e in s.get("endpoints") or [] if e.get("conditions", {}).get("ready", True) for a in e["addresses"])
+        if found != self.endpoints:
+            self.endpoints = found
+            self.history.write(op="endpoints", begin=begin, end=time.time(), services=found)
+
+    def ask_path(self, address, instance, protocol, place):
         """Asks for the SOA of each zone as clients do, again and again."""
+        if place:
+            questions.enter_network(self.config["far"])
         zones = [name for name, z in self.config["zones"].items() if instance.startswith(z["fleet"] + "-")]
         while not self.stopped.is_set() and self.services.get(address) == instance:
             began = time.monotonic()
             for zone in zones:
                 begin = time.time()
-                answered = questions.is_answered(address, protocol, zone)
-                self.history.write(op="path", begin=begin, end=time.time(), address=address, protocol=protocol, zone=zone, answered=answered)
+                text = questions.client_text(address, protocol, zone)
+                self.history.write(op="path", begin=begin, end=time.time(), address=address, protocol=protocol, zone=zone, vantage=place, text=text)
             self.stopped.wait(max(0, PATH - (time.monotonic() - began)))
 
     def ask(self, address, pod):
@@ -230,7 +260,7 @@ class Observer:
         self.history.write(op="rested", begin=begin, end=time.time(), differ=differ)
 
     def run(self):
-        work = [(self.find_pods, 0.5), (self.find_services, 0.5), (self.read, READ), (self.read_stored, STORED), (self.watch, 0.5)]
+        work = [(self.find_pods, 0.5), (self.find_services, 0.5), (self.find_endpoints, 0.3), (self.read, READ), (self.read_stored, STORED), (self.watch, 0.5)]
         threads = [threading.Thread(target=self.repeat, args=w, daemon=True) for w in work]
         for thread in threads:
             thread.start()

@@ -4,6 +4,7 @@ A text is "TTL rdata | rdata" with sorted rdata for an RRset, "none" where the n
 an answer in time, and otherwise what came instead: "referral", "alias", "lame" or the response code.
 """
 
+import ctypes
 import select
 import socket
 import struct
@@ -44,14 +45,27 @@ def describe(reply, name, rdtype):
     return "referral" if any(rrset.rdtype == dns.rdatatype.NS for rrset in reply.authority) else "lame"
 
 
-def is_answered(address, protocol, zone):
-    """Reports whether a client gets an answer with authority to the question for the SOA of a zone."""
+def client_text(address, protocol, zone, port=53):
+    """Returns what a client without a key gets to the question for the SOA of a zone: "answer" with authority, "silent", "closed" where a
+    connection over TCP is refused, "lame", or the response code."""
     query = dns.message.make_query(zone, "SOA")
     try:
-        reply = (dns.query.udp if protocol == "UDP" else dns.query.tcp)(query, address, timeout=TIMEOUT)
+        reply = (dns.query.udp if protocol == "UDP" else dns.query.tcp)(query, address, port=int(port), timeout=TIMEOUT)
+    except ConnectionError:
+        return "closed"
     except (OSError, EOFError, dns.exception.DNSException):
-        return False
-    return reply.rcode() == dns.rcode.NOERROR and bool(reply.flags & dns.flags.AA) and bool(reply.answer)
+        return "silent"
+    code = dns.rcode.to_text(reply.rcode())
+    if code != "NOERROR":
+        return code
+    return "answer" if reply.flags & dns.flags.AA and reply.answer else "lame"
+
+
+def enter_network(name):
+    """Moves the calling thread into a named network namespace."""
+    with open("/run/netns/" + name, encoding="utf-8") as network:
+        if ctypes.CDLL(None, use_errno=True).setns(network.fileno(), 0):
+            raise OSError(ctypes.get_errno(), "entering network " + name)
 
 
 class Asker:
@@ -114,5 +128,8 @@ class Asker:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "client":
+        print(client_text(*sys.argv[2:]), end="")
+        sys.exit()
     SERVER, AT, QUESTION = sys.argv[1:]
     print(Asker(int(AT)).ask(SERVER, [QUESTION])[QUESTION], end="")

@@ -51,9 +51,9 @@ func (o *overwrite) settledAfter() time.Duration { return 2*o.pause + lookDurati
 // Contest is what is known of a contested RRset.
 type Contest struct {
 	Key rrset.Key
-	// Seen is what the server had last instead of what is declared. It has it now unless Standing.
-	Seen     rrset.RRset
-	Standing bool
+	// Seen is what the server had last instead of what is Declared. It has it now unless Standing.
+	Seen, Declared rrset.RRset
+	Standing       bool
 	// Count is how often it was overwritten since First.
 	Count int
 	First time.Time
@@ -128,7 +128,7 @@ func (p *Primary) Contests(now time.Time) (all []Contest) {
 	})
 	for key, o := range p.overwritten {
 		if o.pause > 0 {
-			all = append(all, Contest{key, o.seen, !o.standing.IsZero(), o.count, o.first, o.last.Add(o.pause)})
+			all = append(all, Contest{key, o.seen, o.wanted, !o.standing.IsZero(), o.count, o.first, o.last.Add(o.pause)})
 		}
 	}
 	slices.SortFunc(all, func(a, b Contest) int { return a.Key.Compare(b.Key) })
