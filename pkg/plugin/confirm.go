@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,12 +14,10 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
@@ -153,9 +152,9 @@ func (c *confirmation) ask(question string) bool {
 // annotate confirms a plan for the zone as it was read. If it has changed since, it is read again, and the conflict is returned; unless another
 // plan is held back now.
 func (c *confirmation) annotate(ctx context.Context, plan string) error {
-	confirmed := c.zone.DeepCopy()
-	metav1.SetMetaDataAnnotation(&confirmed.ObjectMeta, v1beta1.ConfirmAnnotation, plan)
-	patch, err := client.MergeFromWithOptions(c.zone, client.MergeFromWithOptimisticLock{}).Data(confirmed)
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": c.zone.ResourceVersion, "annotations": map[string]string{v1beta1.ConfirmAnnotation: plan},
+	}})
 	if err != nil {
 		return err
 	}
