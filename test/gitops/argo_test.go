@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"net/http/httputil"
+	"slices"
 	"testing"
 
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/cache"
@@ -12,8 +13,6 @@ import (
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/health"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync/common"
-	kubeutil "github.com/argoproj/argo-cd/gitops-engine/pkg/utils/kube"
-	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/tracing"
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,8 +26,6 @@ import (
 type argo struct {
 	*testing.T
 	engine    engine.GitOpsEngine
-	config    *rest.Config
-	live      cache.ClusterCache
 	client    client.Client
 	health    luaHealth
 	namespace string
@@ -47,7 +44,7 @@ func newArgo(t *testing.T) argo {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { stop() })
-	return argo{t, e, config, resources, kube.Client(t), guideHealth(t), namespace}
+	return argo{t, e, kube.Client(t), guideHealth(t), namespace}
 }
 
 // throughProxy returns a configuration without credentials for what another may do. The engine calls kubectl with a file of its own,
@@ -73,67 +70,21 @@ func throughProxy(t *testing.T, config *rest.Config) *rest.Config {
 
 // trySync applies objects and prunes what belongs to the application beside them.
 func (a argo) trySync(ctx context.Context, policy metav1.DeletionPropagation, objects ...*unstructured.Unstructured) error {
-	results, err := a.engine.Sync(ctx, objects, isTracked, "revision", a.namespace, sync.WithPrune(true), sync.WithPrunePropagationPolicy(&policy), sync.WithHealthOverride(a.health),
+	isOwn := func(r *cache.Resource) bool { return r.Info == true }
+	results, err := a.engine.Sync(ctx, objects, isOwn, "revision", a.namespace, sync.WithPrune(true), sync.WithPrunePropagationPolicy(&policy), sync.WithHealthOverride(a.health),
 		sync.WithLogr(logr.Discard()))
 	if err != nil {
 		return fmt.Errorf("syncing: %w", err)
 	}
-	return checkResults(results)
-}
-
-// isTracked reports whether a resource belongs to the application.
-func isTracked(r *cache.Resource) bool { return r.Info == true }
-
-// checkResults returns what went wrong with one of the resources.
-func checkResults(results []common.ResourceSyncResult) error {
 	for _, r := range results {
 		if r.ResourceKey.Kind == "SyncStatus" {
 			return fmt.Errorf("a SyncStatus is part of the application: %+v", r)
 		}
-		if r.Status == common.ResultCodeSyncFailed || r.HookPhase == common.OperationFailed {
+		if r.Status == common.ResultCodeSyncFailed {
 			return fmt.Errorf("syncing %s: %s", r.ResourceKey, r.Message)
 		}
 	}
 	return nil
-}
-
-// syncPruneLast does once what Argo CD does for a commit with the sync option PruneLast=true: it prunes when all that it has applied is
-// healthy. As Argo CD does, it looks at the cluster anew for each step of the operation.
-func (a argo) syncPruneLast(objects ...*unstructured.Unstructured) {
-	a.Helper()
-	background, started := metav1.DeletePropagationBackground, metav1.Now()
-	kubectl := &kubeutil.KubectlCmd{Log: logr.Discard(), Tracer: tracing.NopTracer{}}
-	var (
-		phase   common.OperationPhase
-		message string
-		results []common.ResourceSyncResult
-	)
-	step := func(context.Context) error {
-		live, err := a.live.GetManagedLiveObjs(objects, isTracked)
-		if err != nil {
-			return err
-		}
-		options := []sync.SyncOpt{
-			sync.WithPrune(true), sync.WithPruneLast(true), sync.WithPrunePropagationPolicy(&background), sync.WithHealthOverride(a.health), sync.WithLogr(logr.Discard()),
-		}
-		if len(results) > 0 {
-			options = append(options, sync.WithInitialState(phase, message, results, started))
-		}
-		operation, cleanup, err := sync.NewSyncContext("revision", sync.Reconcile(objects, live, a.namespace, a.live), a.config, a.config, kubectl, a.namespace, options...)
-		if err != nil {
-			return err
-		}
-		defer cleanup()
-		operation.Sync()
-		if phase, message, results = operation.GetState(); !phase.Completed() {
-			return fmt.Errorf("the operation is %s: %s", phase, message)
-		}
-		return nil
-	}
-	kube.Eventually(a, kube.Start, step)
-	if err := checkResults(results); err != nil || !phase.Successful() {
-		a.Fatalf("the operation has %s: %s: %v", phase, message, err)
-	}
 }
 
 // sync does once what Argo CD does for a commit, and waits until all objects are healthy.
@@ -155,6 +106,42 @@ func (a argo) sync(objects ...*unstructured.Unstructured) {
 		}
 		return nil
 	})
+}
+
+// syncInTwo brings the application to what a folder has in two commits, without a wait for health in between: first the new objects come,
+// then the old ones go.
+func (a argo) syncInTwo(before, objects []*unstructured.Unstructured) {
+	a.Helper()
+	both := slices.Clone(objects)
+	for _, old := range before {
+		stays := func(o *unstructured.Unstructured) bool {
+			return o.GetKind() == old.GetKind() && o.GetName() == old.GetName()
+		}
+		if !slices.ContainsFunc(objects, stays) {
+			both = append(both, old)
+		}
+	}
+	if len(objects) > 0 && len(both) > len(objects) {
+		if err := a.trySync(a.Context(), metav1.DeletePropagationBackground, both...); err != nil {
+			a.Fatal(err)
+		}
+		kube.Eventually(a, kube.Settle, func(ctx context.Context) error { return a.checkSeen(ctx, objects) })
+	}
+	a.sync(objects...)
+}
+
+// checkSeen returns which of the objects no status is about yet.
+func (a argo) checkSeen(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
+		stored := o.DeepCopy()
+		if err := a.client.Get(ctx, client.ObjectKeyFromObject(o), stored); err != nil {
+			return err
+		}
+		if seen, _, _ := unstructured.NestedInt64(stored.Object, "status", "observedGeneration"); seen < stored.GetGeneration() {
+			return fmt.Errorf("nobody has seen generation %d of %s %s", stored.GetGeneration(), o.GetKind(), o.GetName())
+		}
+	}
+	return nil
 }
 
 // Argo CD applies a folder, changes a record, renames one and prunes everything, with one attempt for each.

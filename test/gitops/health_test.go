@@ -116,7 +116,6 @@ func TestHealth(t *testing.T) {
 		"for a person":       {"{kind: ARecord, metadata: {generation: 1}, status: {observedGeneration: 1, conditions: [{type: Ready, status: 'False', message: a}, {type: Stalled, status: 'True', reason: Conflict, message: an alias}]}}", "Degraded", "an alias"},
 		"stalled before":     {"{kind: ARecord, metadata: {generation: 2}, status: {observedGeneration: 1, conditions: [{type: Stalled, status: 'True', message: an alias}]}}", "Progressing", "not looked at yet"},
 		"a grant":            {"{kind: ZoneGrant, metadata: {generation: 1}}", "Healthy", ""},
-		"not to be asked":    {"{kind: ARecord, metadata: {generation: 1, annotations: {argocd.argoproj.io/ignore-healthcheck: 'true'}}, status: {observedGeneration: 1, conditions: [{type: Stalled, status: 'True', message: an alias}]}}", "Healthy", ""},
 		"an endpoint":        {"{apiVersion: externaldns.k8s.io/v1alpha1, kind: DNSEndpoint, metadata: {generation: 1}, status: {observedGeneration: 1, conditions: [{type: Ready, status: 'True', message: all}]}}", "Healthy", "all"},
 		"an unseen endpoint": {"{apiVersion: externaldns.k8s.io/v1alpha1, kind: DNSEndpoint, metadata: {generation: 1}}", "Progressing", "not looked at yet"},
 	} {
