@@ -427,7 +427,7 @@ www.moved A 192.0.2.1
 		`db:13: ns.deep.sub.example.com. NS: left out: the delegation`,
 		`db:15: www.example.com. CNAME: left out: `,
 		`db:17: *.wild.example.com. NS: left out: `,
-		`db:20: services.example.com. WKS: left out: WKS rdata`,
+		`db:20: services.example.com. WKS: left out: WKS data is read in the form of RFC 3597 only`,
 		`db:21: old.example.com. GPOS: left out: GPOS data is read in the form of RFC 3597 only`,
 		`db:23: www.moved.example.com. A: left out: the DNAME at moved.example.com. hides it`,
 	}, "--file", file)
