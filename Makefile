@@ -29,6 +29,10 @@ demo-providers: cluster-ready setup-test ## A zone on a BIND, a Knot and a CoreD
 demo-sources: cluster-ready external-dns-image ## A Service and an Ingress become names by external-dns, the endpoint of a Cluster API cluster becomes live, and its gate turns True
 	$(ON_CLUSTER) test/demo/sources
 
+.PHONY: demo-gitops
+demo-gitops: cluster-ready ## The engines of Argo CD and of Flux apply, change, rename and prune a folder, while every server is asked for every name: none is ever empty
+	$(ON_CLUSTER) go -C test/gitops test -count=1 $(LINK) -timeout 30m -v -run 'TestDemo$$' .
+
 .PHONY: demo-down
 demo-down: ## Remove what the demo installed; the cluster stays
 	$(ON_CLUSTER) test/demo/down

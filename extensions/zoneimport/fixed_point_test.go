@@ -344,6 +344,33 @@ func firstDifference(a, b string) string {
 	return ""
 }
 
+// What is imported from a hidden primary is what it has: nothing would change there, neither MNAME nor the name servers that it notifies, nor
+// the serial.
+func TestHiddenPrimaryIsImportedAsItIs(t *testing.T) {
+	server := serve(t, `$ORIGIN example.com.
+$TTL 300
+@ SOA hidden hostmaster 2026112601 7200 900 1209600 60
+@ NS ns1.example.net.
+@ NS ns2
+ns2 A 192.0.2.54
+www A 192.0.2.80
+mail MX 10 www
+alias CNAME www
+`)
+	for _, as := range []string{"records", "endpoints"} {
+		t.Run(as, func(t *testing.T) {
+			text := importFrom(t, server, as)
+			zone := buildManifests(t, text)
+			compareZones(t, zone, server)
+			servers, _ := zone.Get(rrset.Key{Name: "example.com.", Type: dns.TypeNS})
+			if want := []string{"ns1.example.net.", "ns2.example.com."}; zone.SOA.MName != "hidden.example.com." || !slices.Equal(servers.Rdata, want) {
+				t.Errorf("MNAME is %s, the name servers are %v", zone.SOA.MName, servers.Rdata)
+			}
+			reviewManifests(t, text)
+		})
+	}
+}
+
 // A primary that is none of the name servers stays hidden: MNAME and the NS records are those of the file, and nothing is to be reported.
 func TestHiddenPrimaryStaysHidden(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "db")
@@ -390,7 +417,7 @@ moved DNAME example.net.
 www.moved A 192.0.2.1
 `)
 	text := runImport(t, []string{
-		`db:2: example.com. SOA: changed: MNAME hid+den.example.com. becomes gone.example.com.:`,
+		`db:2: example.com. SOA: changed: MNAME hid+den.example.com. becomes gone.example.com., which BIND does not notify of changes any more:`,
 		`db:2: example.com. SOA: changed: RNAME host\@master.example.com. becomes hostmaster.example.com.:`,
 		`db:2: example.com. SOA: changed: refresh 0 becomes 1:`,
 		`db:3: example.com. NS: changed: its TTL of 86400 seconds becomes 3600`,
@@ -400,7 +427,7 @@ www.moved A 192.0.2.1
 		`db:13: ns.deep.sub.example.com. NS: left out: the delegation`,
 		`db:15: www.example.com. CNAME: left out: `,
 		`db:17: *.wild.example.com. NS: left out: `,
-		`db:20: services.example.com. WKS: left out: WKS rdata`,
+		`db:20: services.example.com. WKS: left out: WKS data is read in the form of RFC 3597 only`,
 		`db:21: old.example.com. GPOS: left out: GPOS data is read in the form of RFC 3597 only`,
 		`db:23: www.moved.example.com. A: left out: the DNAME at moved.example.com. hides it`,
 	}, "--file", file)

@@ -89,7 +89,7 @@ func (m *manifestBuilder) choosePrimary() {
 	isListed := slices.ContainsFunc(m.zone.Spec.NameServers, func(s v1beta1.NameServer) bool { return s.Hostname == primary })
 	if m.zone.Spec.SOARecord.HiddenPrimary = !isListed && fitsHost(primary); !isListed && !fitsHost(primary) {
 		first := m.zone.Spec.NameServers[0].Hostname
-		m.changeSOA("MNAME %s becomes %s: spec.soaRecord.primaryNs does not take it", primary, first)
+		m.changeSOA("MNAME %s becomes %s, which BIND does not notify of changes any more: spec.soaRecord.primaryNs does not take %[1]s", primary, first)
 		primary = first
 	}
 	m.content.soa.MName, m.zone.Spec.SOARecord.PrimaryNS = primary, primary

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -31,27 +32,39 @@ func (o *commandOptions) kubeconfig() clientcmd.ClientConfig {
 
 // newClient returns a client from kubeconfig and flags; nothing is asked yet.
 func (o *commandOptions) newClient() (*statusClient, error) {
-	deferred := o.kubeconfig()
-	config, err := deferred.ClientConfig()
+	c := &statusClient{}
+	var err error
+	if c.rest, err = o.newRESTClient(v1alpha1.SchemeGroupVersion, v1alpha1.AddToScheme); err != nil || o.allNamespaces {
+		return c, err
+	}
+	c.namespace, err = o.namespace()
+	return c, err
+}
+
+// newRESTClient returns a client of one API from kubeconfig and flags.
+func (o *commandOptions) newRESTClient(api schema.GroupVersion, addToScheme func(*runtime.Scheme) error) (rest.Interface, error) {
+	config, err := o.kubeconfig().ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	c := &statusClient{}
-	if !o.allNamespaces {
-		if c.namespace, _, err = deferred.Namespace(); err != nil {
-			return nil, fmt.Errorf("kubeconfig: %w", err)
-		}
-	}
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := addToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("kinds of the API: %w", err)
 	}
 	config = rest.CopyConfig(config)
-	config.APIPath, config.GroupVersion = "/apis", &v1alpha1.SchemeGroupVersion
+	config.APIPath, config.GroupVersion = "/apis", &api
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.UserAgent, config.QPS = "kubectl-lockstep", -1
-	c.rest, err = rest.RESTClientFor(config)
-	return c, err
+	return rest.RESTClientFor(config)
+}
+
+// namespace returns the one to look in, from kubeconfig and flags.
+func (o *commandOptions) namespace() (string, error) {
+	namespace, _, err := o.kubeconfig().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("kubeconfig: %w", err)
+	}
+	return namespace, nil
 }
 
 // statusQuery selects objects in the client's namespace.

@@ -18,7 +18,7 @@ import (
 // Exit codes. diff has the same meanings for its own question.
 const (
 	exitOK        = 0
-	exitNotInSync = 1 // not in sync; different; would change; not all imported; steps left; not well
+	exitNotInSync = 1 // not in sync; different; would change; not confirmed; not all imported; steps left; not well
 	exitError     = 2 // the question could not be answered
 )
 
@@ -41,13 +41,25 @@ func Run(ctx context.Context, args []string, out, errOut io.Writer, extensions .
 	root.SetOut(out)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
+	code := exitCodeOf(err, extensions...)
+	if code == exitError {
+		fmt.Fprintln(errOut, "error:", err)
+	}
+	return code
+}
+
+// exitCodeOf returns the exit code of a command that ended with an error, or without one.
+func exitCodeOf(err error, extensions ...Extension) int {
+	answers := []error{errNotInSync, errNotConfirmed, errUnhealthy, preview.ErrChanges}
+	for _, e := range extensions {
+		answers = append(answers, e.Undone)
+	}
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errNotInSync), errors.Is(err, errUnhealthy), errors.Is(err, preview.ErrChanges), slices.ContainsFunc(extensions, func(e Extension) bool { return errors.Is(err, e.Undone) }):
+	case slices.ContainsFunc(answers, func(answer error) bool { return errors.Is(err, answer) }):
 		return exitNotInSync
 	}
-	fmt.Fprintln(errOut, "error:", err)
 	return exitError
 }
 
@@ -83,7 +95,7 @@ flags for how to connect work as well (--token, --as-group, --certificate-author
 	o := newOptions()
 	o.addFlags(root.PersistentFlags())
 	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o), pathCommand(o), uiCommand(o), doctorCommand(o),
-		preview.NewCommand("kubectl lockstep", o.kubeconfig(), o.newPalette))
+		preview.NewCommand("kubectl lockstep", o.kubeconfig(), o.newPalette), confirmCommand(o))
 	for _, extension := range extensions {
 		root.AddCommand(extension.NewCommand("kubectl lockstep", o.kubeconfig()))
 	}

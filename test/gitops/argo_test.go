@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"net/http/httputil"
+	"slices"
 	"testing"
 
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/cache"
@@ -105,6 +106,42 @@ func (a argo) sync(objects ...*unstructured.Unstructured) {
 		}
 		return nil
 	})
+}
+
+// syncInTwo brings the application to what a folder has in two commits, without a wait for health in between: first the new objects come,
+// then the old ones go.
+func (a argo) syncInTwo(before, objects []*unstructured.Unstructured) {
+	a.Helper()
+	both := slices.Clone(objects)
+	for _, old := range before {
+		stays := func(o *unstructured.Unstructured) bool {
+			return o.GetKind() == old.GetKind() && o.GetName() == old.GetName()
+		}
+		if !slices.ContainsFunc(objects, stays) {
+			both = append(both, old)
+		}
+	}
+	if len(objects) > 0 && len(both) > len(objects) {
+		if err := a.trySync(a.Context(), metav1.DeletePropagationBackground, both...); err != nil {
+			a.Fatal(err)
+		}
+		kube.Eventually(a, kube.Settle, func(ctx context.Context) error { return a.checkSeen(ctx, objects) })
+	}
+	a.sync(objects...)
+}
+
+// checkSeen returns which of the objects no status is about yet.
+func (a argo) checkSeen(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
+		stored := o.DeepCopy()
+		if err := a.client.Get(ctx, client.ObjectKeyFromObject(o), stored); err != nil {
+			return err
+		}
+		if seen, _, _ := unstructured.NestedInt64(stored.Object, "status", "observedGeneration"); seen < stored.GetGeneration() {
+			return fmt.Errorf("nobody has seen generation %d of %s %s", stored.GetGeneration(), o.GetKind(), o.GetName())
+		}
+	}
+	return nil
 }
 
 // Argo CD applies a folder, changes a record, renames one and prunes everything, with one attempt for each.

@@ -30,6 +30,12 @@ func folder(t *testing.T, namespace string, records map[string]string) []*unstru
 	for name, address := range records {
 		texts = append(texts, fmt.Sprintf("{kind: ARecord, metadata: {name: %s}, spec: {name: %s, ipv4Addresses: [%s]}}", name, name, address))
 	}
+	return parse(t, namespace, texts...)
+}
+
+// parse returns the objects of texts, as objects of a namespace with the label by which Argo CD finds them.
+func parse(t *testing.T, namespace string, texts ...string) []*unstructured.Unstructured {
+	t.Helper()
 	var all []*unstructured.Unstructured
 	for _, text := range texts {
 		o := &unstructured.Unstructured{}

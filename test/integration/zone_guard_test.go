@@ -82,7 +82,10 @@ func TestGuard(t *testing.T) {
 	f.waitServed("host-2.guard.example", "A", "192.0.2.1")
 	stop()
 
-	f.annotateZone(v1beta1.ConfirmAnnotation, plan)
+	plugin := &pluginTest{f, pluginFolder(t)}
+	plugin.expectOutput(2, "holds back plan "+plan+", and not f00d", "confirm", f.object, "--plan=f00d")
+	plugin.expectOutput(0, `(?s)vanishes +host-0\.guard\.example\. +A .*vanishes +host-1\..*vanishes +host-2\..*0 appear, 0 change, 3 vanish\n.*is confirmed\n`,
+		"confirm", f.object, "--plan="+plan)
 	for i, r := range records[:3] {
 		f.waitGone(r.(client.Object))
 		f.waitServed(fmt.Sprintf("host-%d.guard.example", i), "A")

@@ -97,7 +97,7 @@ func readOther(rrtype uint16, words []word, origin name) rdata {
 	if !ReadsRdata(rrtype) {
 		return rdata{size: size}
 	}
-	if readOtherwise[rrtype] && !isGeneric(rrtype, words) {
+	if (readOtherwise[rrtype] || dns.TypeToRR[rrtype] == nil) && !isGeneric(rrtype, words) {
 		return rdata{size: size, problem: rrset.TypeName(rrtype) + ` data is read in the form of RFC 3597 only: \# LENGTH HEX`}
 	}
 	text, _, err := rrset.ParseRelative(rrtype, strings.Join(written, " "), origin.text)

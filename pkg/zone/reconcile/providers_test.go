@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -372,16 +373,22 @@ func TestForeignDataRemovedDuringAPassStaysAway(t *testing.T) {
 	}
 }
 
-// A zone that is declared as its hidden primary has it changes nothing there, not even the serial, whoever else writes; from then on its
-// records are published.
+// A zone that is declared as its hidden primary has it, which is what an import writes, changes nothing there, not even the serial, whoever
+// else writes; from then on its records are published, MNAME and name servers are what they were, and all name servers are notified.
 func TestHiddenPrimaryOutsideStaysAsItIs(t *testing.T) {
 	for _, writers := range []v1beta1.WriterMode{v1beta1.WritersExclusive, v1beta1.WritersShared} {
 		t.Run(string(writers), func(t *testing.T) {
-			outside := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: rigZone, File: `$ORIGIN example.test.
+			addr := bind.Reserve(t)
+			notified := listenForNotify(t, addr.Port(), "127.0.0.2", "127.0.0.3")
+			outside := bind.Start(t, bind.Options{
+				Addr: addr, Extra: fmt.Sprintf("port %d;", addr.Port()), // which is where it notifies name servers
+				Zones: []bind.Zone{{Name: rigZone, Extra: "notify yes;", File: `$ORIGIN example.test.
 $TTL 300
 @ SOA hidden hostmaster 2026112601 7200 900 1209600 60
-@ NS ns1.example.net.
-@ NS ns2.example.net.
+@ NS ns1
+@ NS ns2
+ns1 A 127.0.0.2
+ns2 A 127.0.0.3
 www A 192.0.2.80
 `}}})
 			r := newBareRig(t)
@@ -390,7 +397,7 @@ www A 192.0.2.80
 				PrimaryNS: "hidden.example.test.", HiddenPrimary: true, AdminEmail: "hostmaster.example.test.",
 				Serial: 2026112601, Refresh: 7200, Retry: 900, Expire: 1209600, NegativeTTL: new(int64(60)),
 			}
-			r.zone.Spec.NameServers = []v1beta1.NameServer{{Hostname: "ns1.example.net."}, {Hostname: "ns2.example.net."}}
+			r.zone.Spec.NameServers = []v1beta1.NameServer{{Hostname: "ns1.example.test.", IPv4Address: "127.0.0.2"}, {Hostname: "ns2.example.test.", IPv4Address: "127.0.0.3"}}
 			r.zones.Set(r.zone)
 			p := r.provide("corp", []*bind.Server{outside})
 			p.Spec.RFC2136.Writers = writers
@@ -408,6 +415,56 @@ www A 192.0.2.80
 			if !published || after.SOA.MName != "hidden.example.test." || after.SOA.Serial == before.SOA.Serial {
 				t.Errorf("published %t, SOA %+v", published, after.SOA)
 			}
+			apex := rrset.Key{Name: rigZone, Type: dns.TypeNS}
+			was, _ := before.Get(apex)
+			if is, _ := after.Get(apex); !is.Equal(was) {
+				t.Errorf("the name servers are %v, and were %v", is.Rdata, was.Rdata)
+			}
+			for host, serials := range notified {
+				requireNotified(t, host, serials, after.SOA.Serial)
+			}
 		})
 	}
+}
+
+// requireNotified waits until a host is notified of a serial.
+func requireNotified(t *testing.T, host string, serials <-chan uint32, want uint32) {
+	t.Helper()
+	late := time.After(time.Minute)
+	for {
+		select {
+		case serial := <-serials:
+			if serial == want {
+				return
+			}
+		case <-late:
+			t.Fatalf("%s was not notified of serial %d", host, want)
+		}
+	}
+}
+
+// listenForNotify listens at a port of several hosts, and returns the serials of which each is notified.
+func listenForNotify(t *testing.T, port uint16, hosts ...string) map[string]<-chan uint32 {
+	t.Helper()
+	all := map[string]<-chan uint32{}
+	for _, host := range hosts {
+		conn, err := net.ListenPacket("udp", net.JoinHostPort(host, fmt.Sprint(port)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		serials := make(chan uint32, 100)
+		all[host] = serials
+		server := &dns.Server{PacketConn: conn, MsgAcceptFunc: func(dns.Header) dns.MsgAcceptAction { return dns.MsgAccept }}
+		server.Handler = dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) {
+			for _, rr := range m.Answer {
+				if soa, ok := rr.(*dns.SOA); ok && m.Opcode == dns.OpcodeNotify {
+					serials <- soa.Serial
+				}
+			}
+			_ = w.WriteMsg(new(dns.Msg).SetReply(m))
+		})
+		go func() { _ = server.ActivateAndServe() }()
+		t.Cleanup(func() { _ = server.Shutdown() })
+	}
+	return all
 }
