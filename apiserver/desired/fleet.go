@@ -99,6 +99,7 @@ func (x *Index) serversOfZone(zone *v1beta1.DNSZone, generation uint64) zoneServ
 	out.keys.addInstances(instances)
 	out.keys.addProviders(providers)
 	out.opts = membership.ContentOptions(instances, providers)
+	out.opts.Signers = x.members.SignersOf(zone)
 	out.refusal = all.RefusalOf(zone, x.members)
 	out.below = x.zonesBelow(zone, all, instances, providers)
 	out.parent = x.parentOf(zone, all)

@@ -260,7 +260,7 @@ func (w *world) contentOf(key membership.ZoneKey) (content *source.Zone, problem
 		}
 	}
 	opts := membership.ContentOptions(w.fleet.InstancesOf(zone), w.fleet.ProvidersOf(zone))
-	opts.Owns = w.members.OwnsEndpoints(key)
+	opts.Owns, opts.Signers = w.members.OwnsEndpoints(key), w.members.SignersOf(zone)
 	content, err := source.Build(zone, objects, opts)
 	if err != nil {
 		return nil, invalid + err.Error()

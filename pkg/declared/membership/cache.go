@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
@@ -40,6 +41,8 @@ type Cache struct {
 	claims multimap[zoneClaim, *objectEntry]
 	// delegations holds the NSRecords below the apex of the zones that they belong to.
 	delegations multimap[delegation, *objectEntry]
+	// requests holds the signed zones that ask for DS records, by the UIDs of the zones that they ask.
+	requests multimap[types.UID, *zoneEntry]
 	// unplaced are the DNSEndpoints with a name that no zone takes, guests those of each namespace that have a role in a zone
 	// of another one.
 	unplaced map[*objectEntry]struct{}
@@ -53,6 +56,7 @@ type zoneEntry struct {
 	name    string // canonical, or empty
 	labels  []labelKey
 	objects map[*objectEntry]Role
+	request request
 }
 
 // objectEntry is an object with its roles.
@@ -72,7 +76,7 @@ func NewCache(zones ...*v1beta1.DNSZone) *Cache {
 		byName: multimap[string, *zoneEntry]{}, selectors: multimap[labelKey, *zoneEntry]{},
 		labels: multimap[labelKey, *objectEntry]{}, claims: multimap[zoneClaim, *objectEntry]{}, unplaced: map[*objectEntry]struct{}{},
 		namespaces: namespaceLabels{}, offered: multimap[string, *objectEntry]{},
-		below: multimap[string, *zoneEntry]{}, delegations: multimap[delegation, *objectEntry]{}, guests: multimap[string, *objectEntry]{},
+		below: multimap[string, *zoneEntry]{}, delegations: multimap[delegation, *objectEntry]{}, requests: multimap[types.UID, *zoneEntry]{}, guests: multimap[string, *objectEntry]{},
 	}
 	for _, zone := range zones {
 		c.SetZone(zone)

@@ -121,22 +121,27 @@ func (c *Cache) SetZone(zone *v1beta1.DNSZone) []Affected {
 		affected = c.removeZone(known)
 	case selectsSame(known.DNSZone, zone):
 		old := known.DNSZone
-		if known.DNSZone = zone; !sameStanding(old, zone) {
-			return c.zonesBeside(known)
+		known.DNSZone = zone
+		asked := c.updateRequest(known, requestOf(zone))
+		if !sameStanding(old, zone) {
+			return append(asked, c.zonesBeside(known)...)
 		}
-		return nil
+		return asked
 	default:
 		candidates, beside := c.candidates(known), c.zonesBeside(known)
+		asked := c.updateRequest(known, request{})
 		c.unindexZone(known)
 		known.DNSZone = zone
 		c.indexZone(known)
+		asked = append(asked, c.updateRequest(known, requestOf(zone))...)
 		maps.Copy(candidates, c.candidates(known))
-		return slices.Concat(beside, c.zonesBeside(known), c.updateAll(candidates))
+		return slices.Concat(asked, beside, c.zonesBeside(known), c.updateAll(candidates))
 	}
 	z := &zoneEntry{DNSZone: zone, key: key, objects: map[*objectEntry]Role{}}
 	c.zones[key] = z
 	c.perNamespace[key.Namespace]++
 	c.indexZone(z)
+	affected = append(affected, c.updateRequest(z, requestOf(zone))...)
 	affected = slices.Concat(affected, c.zonesBeside(z), c.updateAll(c.candidates(z)))
 	return slices.DeleteFunc(affected, func(a Affected) bool {
 		return a.Zone.Name == "" && len(c.objects[a.Object].roles) > 0 // It was an orphan for a moment only.
@@ -158,8 +163,9 @@ func (c *Cache) removeZone(z *zoneEntry) []Affected {
 	if c.perNamespace[z.key.Namespace]--; c.perNamespace[z.key.Namespace] == 0 {
 		delete(c.perNamespace, z.key.Namespace)
 	}
+	asked := c.updateRequest(z, request{})
 	c.unindexZone(z)
-	affected := append(c.zonesBeside(z), c.updateAll(maps.Clone(z.objects))...)
+	affected := slices.Concat(asked, c.zonesBeside(z), c.updateAll(maps.Clone(z.objects)))
 	return slices.DeleteFunc(affected, func(a Affected) bool { return a.Zone == z.key })
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
@@ -61,6 +62,15 @@ func checkGuard(guard *v1beta1.ZoneGuard, zone string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// TTLOf is the TTL of what a zone has that sets none of its own; the default if the zone's cannot be read.
+func TTLOf(zone *v1beta1.DNSZone) time.Duration {
+	ttl, err := effectiveTTL(zone.Spec.TTL, uint32(v1beta1.DefaultTTL))
+	if err != nil {
+		ttl = uint32(v1beta1.DefaultTTL)
+	}
+	return time.Duration(ttl) * time.Second
 }
 
 // ZoneName is the canonical name of a zone, which may be written with or without the final dot. The root is an error.

@@ -25,11 +25,14 @@ type Options struct {
 	Owns func(endpoint metav1.Object, dnsName string) bool
 	// MaxRecords is how many records of one name and type the zone's servers take.
 	MaxRecords RecordLimit
+	// Signers are the signed zones below that the zone delegates to, by name: membership decides which. Where no object declares DS
+	// records, a delegation has theirs.
+	Signers []Signer
 }
 
-// SameServers reports whether the zone's servers say the same about its content.
+// SameServers reports whether the zone's servers, and the signed zones below, say the same about its content.
 func (o Options) SameServers(p Options) bool {
-	return o.MaxRecords == p.MaxRecords && slices.EqualFunc(o.Servers, p.Servers, Server.Equal)
+	return o.MaxRecords == p.MaxRecords && slices.EqualFunc(o.Servers, p.Servers, Server.Equal) && slices.EqualFunc(o.Signers, p.Signers, Signer.Equal)
 }
 
 // RecordLimit is how many records of one name and type servers take. The zero value is v1beta1.DefaultMaxRecordsPerType.
@@ -102,8 +105,10 @@ func Build(zone *v1beta1.DNSZone, objects []Object, opts Options) (*Zone, error)
 // host. When much has changed, the zone is built afresh.
 type Builder struct {
 	zoneApex
-	ref     *Ref
-	opts    Options
+	ref  *Ref
+	opts Options
+	// signers are those of opts, by name.
+	signers map[string]Signer
 	objects map[ObjectKey]Object
 	// pending are the objects that changed since the last Zone; nil for one that declares nothing any more.
 	pending map[ObjectKey]Object
@@ -123,8 +128,12 @@ func NewBuilder(zone *v1beta1.DNSZone, opts Options) (*Builder, error) {
 		return nil, err
 	}
 	ref := refOf(zone)
+	signers := map[string]Signer{}
+	for _, s := range opts.Signers {
+		signers[s.Name] = s
+	}
 	return &Builder{
-		zoneApex: a, ref: &ref, opts: opts,
+		zoneApex: a, ref: &ref, opts: opts, signers: signers,
 		objects: map[ObjectKey]Object{}, pending: map[ObjectKey]Object{},
 	}, nil
 }

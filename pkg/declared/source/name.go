@@ -97,6 +97,15 @@ func isAbsolute(name string) bool {
 	return (len(name)-len(strings.TrimRight(name, `\`)))%2 == 0
 }
 
+// HostName is the canonical form of the name of a host in a zone's object, or in one of its records.
+func HostName(name, zone string) (string, error) {
+	origin, err := rrset.CanonicalName(zone)
+	if err != nil {
+		return "", fmt.Errorf("zone name: %w", err)
+	}
+	return resolveName(name, origin)
+}
+
 // resolveHost brings a host name in a field of an object into canonical form; spelled is the name as it is written. The note is a remark
 // for the user when the name may not be what was meant.
 func resolveHost(field, name, origin string) (full, spelled, note string, err error) {

@@ -194,6 +194,7 @@ func (r *zoneRevision) dropDeclaration(id ID) {
 
 // storeRRsets makes the RRsets of a name, those given and no others, part of the zone.
 func (r *zoneRevision) storeRRsets(n *nameNode, sets []RRset) {
+	sets = r.withSigner(n, sets)
 	if r.fresh != nil {
 		for i := range sets {
 			r.fresh.sets = append(r.fresh.sets, snapshot.Entry[rrset.Key, RRset]{Key: sets[i].Key, Value: sets[i]})

@@ -17,6 +17,8 @@ const (
 	// Contested is True while somebody else overwrites RRsets of a zone again and again. It is also the reason for which such a record is
 	// not programmed.
 	Contested = "Contested"
+	// Delegated is True if the zones above a signed zone that are declared here have its DS records.
+	Delegated = "Delegated"
 	// Accepted is True if a declaration is part of the desired content of a zone.
 	Accepted = "Accepted"
 	// Programmed is True if every primary was asked and answered with the declared data.
@@ -42,6 +44,15 @@ const (
 	Paused                = "Paused"
 	// ReasonHeld is the reason for what a zone's guard holds back.
 	ReasonHeld = "Held"
+)
+
+// Reasons of Delegated of a zone.
+const (
+	DSPublished   = "DSPublished"
+	DSPending     = "DSPending"
+	DSDeclared    = "DSDeclared"
+	DSWithdrawing = "DSWithdrawing"
+	DSAbsent      = "DSAbsent"
 )
 
 // Reasons of records.

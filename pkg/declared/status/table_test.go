@@ -83,6 +83,14 @@ func (s spoken) addZones() {
 	}
 	held := GuardHolds(zone(), "f00d", 3, 0, []string{www.String()})
 	facts = append(facts, ZoneFacts{Servers: 1, Current: 1, HeldPlan: "f00d", Guarded: held, Failure: held})
+	above := []string{"example.com"}
+	for _, v := range []Verdict{
+		DSRecordsAtAll(2, above, []string{"19507"}), DSRecordsLack(above, []string{"19507"}), DSRecordsLeft(above, []string{"19507"}), NotSignedEverywhere(), DSRecordsFrom(late),
+		DSRecordsDeclared(above, []string{"19507"}, true), DSRecordsDeclared(above, []string{"19507"}, false), DSRecordsEarly(above),
+		SigningWaitsForServers(above, true), SigningWaitsForServers(above, false), SigningEndsAt(late), SigningMayEnd(),
+	} {
+		facts = append(facts, ZoneFacts{Servers: 1, Current: 1, DNSSECKnown: true, Delegated: v})
+	}
 	for i := range facts {
 		facts[i].Problem = True(ReconcileSucceeded, "")
 	}

@@ -51,6 +51,8 @@ type ZoneFacts struct {
 	// DNSSEC is how the zone is signed; nil if it is not. Unless DNSSECKnown, the last known value remains.
 	DNSSEC      *v1beta1.DNSSECStatus
 	DNSSECKnown bool
+	// Delegated says how far the zones above have the zone's DS records; the zero value if there is none that is declared here.
+	Delegated Verdict
 	// Arrivals are since when the zone has been on its hosts. They are for a status without any: others are changed before the zone
 	// comes to a host or leaves one.
 	Arrivals *v1beta1.ZoneArrivals
@@ -81,6 +83,7 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 		next.HeldPlan = f.HeldPlan
 		if f.DNSSECKnown {
 			next.DNSSEC = f.DNSSEC
+			setWhile(f.Delegated.Reason != "", &next.Conditions, Delegated, f.Delegated, f.Generation, now)
 		}
 	}
 	if len(f.Instances)+len(f.Providers) > 0 || !f.isUnknown() {

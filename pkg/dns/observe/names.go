@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,6 +54,32 @@ func (o *Observer) ObserveNames(ctx context.Context, server Peer, zone Zone, key
 		return o.observe(ctx, t, key, since)
 	}
 	return before
+}
+
+// AskZone asks a server for one RRset of a zone and keeps nothing of the answer. It has no data if the server says, with authority for that zone,
+// that there is none: at a delegation the zone below may answer instead.
+func (o *Observer) AskZone(ctx context.Context, server Peer, zone Zone, key *wire.Key, about rrset.Key) (rrset.RRset, error) {
+	t := entryKeyOf(server, zone, key)
+	s, done := o.useServer(t.server)
+	defer done()
+	a := o.askQuestion(ctx, s, t, key, Question{Key: about}, contentOfZone)
+	return a.set, a.err
+}
+
+// contentOfZone finds what an authoritative reply says of a name and type, or that there is none in the zone (RFC 2308 section 2).
+func contentOfZone(k rrset.Key, zone string, m *dns.Msg) (rrset.RRset, error) {
+	if m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError {
+		return rrset.RRset{}, &wire.Error{Rcode: m.Rcode}
+	}
+	set := collectRRset(k, m.Answer)
+	isDenied := slices.ContainsFunc(m.Ns, func(rr dns.RR) bool {
+		above, _, _ := rrset.FromRR(rr)
+		return above == rrset.Key{Name: zone, Type: dns.TypeSOA}
+	})
+	if !m.Authoritative || len(set.Rdata) == 0 && !isDenied {
+		return rrset.RRset{}, &wire.Error{Err: errNoAuthority}
+	}
+	return set, nil
 }
 
 // differing leaves the questions whose answer is not what should be there; failed ones are not among them.
@@ -114,13 +141,15 @@ func (o *Observer) askEach(ctx context.Context, t entryKey, key *wire.Key, quest
 	answers := make([]answered, len(questions))
 	var wg sync.WaitGroup
 	for i, q := range questions {
-		wg.Go(func() { answers[i] = o.askQuestion(ctx, s, t, key, q) })
+		wg.Go(func() { answers[i] = o.askQuestion(ctx, s, t, key, q, contentInReply) })
 	}
 	wg.Wait()
 	return answers
 }
 
-func (o *Observer) askQuestion(ctx context.Context, s *serverEntry, t entryKey, key *wire.Key, q Question) answered {
+// askQuestion asks, and reads the reply as read does.
+func (o *Observer) askQuestion(ctx context.Context, s *serverEntry, t entryKey, key *wire.Key, q Question,
+	read func(k rrset.Key, zone string, m *dns.Msg) (rrset.RRset, error)) answered {
 	a := answered{Question: q, at: time.Now()}
 	if a.err = s.rate.turns.wait(ctx, t.server.Namespace); a.err != nil {
 		return a
@@ -133,7 +162,7 @@ func (o *Observer) askQuestion(ctx context.Context, s *serverEntry, t entryKey, 
 	a.at = time.Now()
 	reply, err := wire.Query(ctx, t.server.Addr, q.Name, q.Type, wire.WithTimeout(o.options.Timeout), wire.WithReplySize(answerSize(q.Want)), wire.WithKey(key))
 	if err == nil {
-		a.set, err = contentInReply(q.Key, t.zone.Name, reply.Msg)
+		a.set, err = read(q.Key, t.zone.Name, reply.Msg)
 	}
 	if a.err = err; err != nil {
 		a.err = errorAt(err, t.server.Addr, q.Name)

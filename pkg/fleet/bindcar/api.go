@@ -98,6 +98,15 @@ type PatchZone struct {
 	Owner *string `json:"owner,omitempty"`
 }
 
+// CheckDS is the body of POST /zones/{name}/checkds: whether a key of the zone has a DS record in the zone above, for which named waits
+// before it drops a key.
+type CheckDS struct {
+	// KeyTag of the key.
+	KeyTag uint16 `json:"keyTag"`
+	// Published is true if all servers of the zone above have the DS record, false if none has it any more.
+	Published bool `json:"published"`
+}
+
 // Zone is what named knows of a zone.
 type Zone struct {
 	Name string `json:"name"`

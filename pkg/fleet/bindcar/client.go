@@ -124,6 +124,11 @@ func (c *Client) Command(ctx context.Context, server Address, zone, command stri
 	return answer.Details, err
 }
 
+// CheckDS tells a server that signs a zone whether a key has a DS record in the zone above.
+func (c *Client) CheckDS(ctx context.Context, server Address, zone string, key CheckDS) error {
+	return c.sendRequest(ctx, http.MethodPost, server, "/zones/"+url.PathEscape(zone)+"/checkds", key, nil)
+}
+
 // Statistics reads the counters of the sidecar's named.
 func (c *Client) Statistics(ctx context.Context, server Address) (Statistics, error) {
 	var stats Statistics

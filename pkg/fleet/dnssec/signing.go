@@ -31,6 +31,8 @@ type Signing struct {
 	// stays is true when nothing asks for the policy any more. The zone is signed until somebody says that its parent has
 	// no DS record left: otherwise resolvers that validate would call it bogus.
 	stays bool
+	// ends is true while the zone is to be signed no more, and resolvers may have DS records of it from a zone that is declared here.
+	ends bool
 	// owner is the object that the keys belong to.
 	owner keyrotation.Owner
 	// export is true when keys are kept in a Secret, beside the signer's volume.
@@ -56,14 +58,22 @@ func SigningOf(ctx context.Context, c client.Reader, zone *v1beta1.DNSZone, inst
 	}
 	options := named.MergeOptions(base, signer.Spec.Config)
 	s.Policy, s.export = cmp.Or(zone.Spec.DNSSECPolicy, named.SigningPolicy(options)), named.ExportsKeys(options)
-	if s.Policy == clause.PolicyNone {
-		s.Policy = ""
-		if last := zone.Status.DNSSEC; last != nil && last.Policy != "" {
-			s.Policy, s.stays = last.Policy, last.Policy != clause.PolicyInsecure
+	last := zone.Status.DNSSEC
+	switch {
+	case last == nil || last.Policy == "":
+		if s.Policy == clause.PolicyNone {
+			s.Policy = ""
 		}
+	case s.Policy == clause.PolicyNone:
+		s.Policy, s.stays = last.Policy, last.Policy != clause.PolicyInsecure
+	case s.Policy == clause.PolicyInsecure && last.Policy != clause.PolicyInsecure && last.Delegation != nil && !last.Delegation.SigningMayEnd:
+		s.Policy, s.ends = last.Policy, true
 	}
 	return s, nil
 }
+
+// Ends reports whether the zone is to be signed no more.
+func (s Signing) Ends() bool { return s.ends || s.Policy == clause.PolicyInsecure }
 
 // signerOf is the oldest primary: it stays the same when others join.
 func signerOf(instances []*v1beta1.Bind9Instance) *v1beta1.Bind9Instance {

@@ -52,6 +52,31 @@ func keySigningKeys(mirror *observe.Mirror) []*dns.DNSKEY {
 	return keys
 }
 
+// DelegationFacts returns the data of the DS records of a zone's key-signing keys and of its CDS records (RFC 7344), in canonical form, and
+// whether the whole zone is signed.
+func DelegationFacts(mirror *observe.Mirror) (keys, announced []string, isWhole bool) {
+	for _, key := range keySigningKeys(mirror) {
+		_, _, rdata := rrset.FromRR(key.ToDS(dns.SHA256))
+		keys = append(keys, rdata)
+	}
+	set, _ := mirror.Get(rrset.Key{Name: mirror.Zone, Type: dns.TypeCDS})
+	for _, rdata := range set.Rdata {
+		if canonical, err := rrset.Parse(rrset.Key{Name: mirror.Zone, Type: dns.TypeDS}, rdata); err == nil {
+			announced = append(announced, canonical)
+		}
+	}
+	return keys, announced, isFullySigned(mirror)
+}
+
+// HighestTTL is how long resolvers keep what a zone has, in seconds.
+func HighestTTL(mirror *observe.Mirror) (highest uint32) {
+	highest = mirror.SOA.TTL
+	for set := range mirror.All() {
+		highest = max(highest, set.TTL)
+	}
+	return highest
+}
+
 // typeSigning is BIND's private type for how far the signing of a zone is: algorithm, key tag, removal, completion.
 const typeSigning = 65534
 

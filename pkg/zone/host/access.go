@@ -77,6 +77,11 @@ func (a *Access) Observe(ctx context.Context) observe.Observation {
 	return a.DNS.Observe(ctx, a.Server.Peer(), a.Asked(), a.TransferKey)
 }
 
+// Ask implements Host.
+func (a *Access) Ask(ctx context.Context, key rrset.Key) (rrset.RRset, error) {
+	return a.DNS.Ask(ctx, a.Server.Peer(), a.Asked(), a.TransferKey, key)
+}
+
 // Notify sends a NOTIFY that the zone changed, beside what primaries send.
 func (a *Access) Notify(ctx context.Context, serial uint32) error {
 	log.FromContext(ctx).Info("zone transfer triggered", "zone", a.Object.Spec.ZoneName, "server", a.Server.Pod, "serial", serial)

@@ -30,6 +30,8 @@ type Host interface {
 	// Serial asks for the SOA. Observe transfers the zone, if it has changed.
 	Serial(ctx context.Context) observe.Observation
 	Observe(ctx context.Context) observe.Observation
+	// Ask asks for one RRset, of which nothing is kept; without data if the server says with authority that the zone has none.
+	Ask(ctx context.Context, key rrset.Key) (rrset.RRset, error)
 	// Claim removes the data of another DNSZone that has left it on the server, and reports whether it did: what is found there would be
 	// followed as data that nobody declares.
 	Claim(ctx context.Context) (evicted bool, err error)
@@ -144,6 +146,8 @@ type DNS interface {
 	ObserveAnew(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key) observe.Observation
 	// ObserveNames asks for the SOA and for RRsets.
 	ObserveNames(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key, questions ...observe.Question) observe.Observation
+	// Ask asks for one RRset.
+	Ask(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key, about rrset.Key) (rrset.RRset, error)
 	ForgetZone(at observe.Peer, zone unreachable.Zone)
 }
 

@@ -23,6 +23,7 @@ func (p zonePass) declare(ctx context.Context) (declared statuswriter.SyncComple
 	zone.SetPrune(p.zone.Annotations[v1beta1.PruneAnnotation] == "true")
 	zone.SetGuard(content.GuardOf(p.zone))
 	opts := membership.ContentOptions(p.instances, p.providers)
+	opts.Signers = p.zones.Members.SignersOf(p.zone)
 	all := !zone.IsBuiltFor(p.zone, opts)
 	if all {
 		opts.Owns = p.zones.Members.OwnsEndpoints(p.key())

@@ -76,6 +76,8 @@ type passResult struct {
 	appeared bool
 	// rest is how long the zone may rest before its hosts are looked at; zero if they tell.
 	rest time.Duration
+	// chained is when to look again at the zone's DS records in the zones above.
+	chained time.Duration
 }
 
 // reconciled is how a pass has left the zone on its hosts.
@@ -103,9 +105,11 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 	p.hosts = p.hostsOf(p.scope, p.state)
 	event, err := p.declare(ctx)
 	var hosts reconciled
+	chained := idleInterval
 	if event.Problem.Holds() {
 		hosts = p.reconcileHosts(ctx)
 		event = p.conclude(event, hosts)
+		event, chained = p.followChain(ctx, event, hosts.primaries)
 		if d := event.Desired; d.NameServers.Waiting != "" && event.Unprogrammed != nil {
 			event.Unprogrammed[rrset.Key{Name: d.Name, Type: dns.TypeNS}] = status.False(status.AddressPending, d.NameServers.Waiting)
 		}
@@ -116,7 +120,7 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 	event.Touched, event.All = touchedSince(p.state.last, event)
 	event.At = p.now()
 	event.Took = event.At.Sub(began)
-	result := passResult{event: event, reconciled: hosts, appeared: p.state.noteServing(event.Servers)}
+	result := passResult{event: event, reconciled: hosts, chained: chained, appeared: p.state.noteServing(event.Servers)}
 	if len(event.Servers) > 0 {
 		result.rest = restOf(p.hosts)
 	}

@@ -84,6 +84,12 @@ func (f *fakePrimary) ObserveNames(ctx context.Context, at observe.Peer, zone un
 	return f.Observe(ctx, at, zone, key)
 }
 
+func (f *fakePrimary) Ask(_ context.Context, _ observe.Peer, _ unreachable.Zone, _ *wire.Key, about rrset.Key) (rrset.RRset, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sets[about], nil
+}
+
 func (f *fakePrimary) ForgetZone(observe.Peer, unreachable.Zone) {}
 
 func (f *fakePrimary) Reset(observe.Peer) {}

@@ -105,7 +105,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if recovered {
 		r.backoff.Forget(req) // What follows from it, such as transfers, comes soon.
 	}
-	after := min(requeueAfter(result, r.backoff, req), leadPause(leads, event), r.states.stateOf(zone).untilTransfer(event.At))
+	after := min(requeueAfter(result, r.backoff, req), result.chained, leadPause(leads, event), r.states.stateOf(zone).untilTransfer(event.At))
 	if zone.DeletionTimestamp != nil {
 		after = min(after, jitter(foreignInterval)) // No event says that its namespace is being deleted, too.
 	}
@@ -128,6 +128,8 @@ type scope struct {
 	arrivals *v1beta1.ZoneArrivals
 	comes    bool
 	signing  dnssec.Signing
+	// parents are the zones above that delegate the zone to its servers, if it is signed.
+	parents []scope
 }
 
 // accounts returns whose connections the pass makes. Those with a DNSProvider's servers are counted as the provider's: nobody else waits
@@ -144,11 +146,29 @@ func (s scope) accounts(g *outbound.Gate) func(address string) *outbound.Account
 }
 
 func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope, error) {
-	s := scope{zone: zone}
 	all, err := inventory.Read(ctx, r.kube, r.home)
 	if err != nil {
+		return scope{zone: zone}, err
+	}
+	s, err := r.placeZone(ctx, all, zone)
+	if err != nil || !s.signing.IsSigned() {
 		return s, err
 	}
+	for _, parent := range all.SigningParents(r.states.stateOf(zone).withArrivals(zone), r.zones.Members) {
+		above, err := r.placeZone(ctx, all, parent)
+		if err != nil {
+			return s, err
+		}
+		if backends, _ := r.byBackend(above.providers); len(backends) == 0 { // What they hold, no question shows.
+			s.parents = append(s.parents, above)
+		}
+	}
+	return s, nil
+}
+
+// placeZone finds where a zone is served.
+func (r *reconciler) placeZone(ctx context.Context, all *membership.Fleet, zone *v1beta1.DNSZone) (s scope, err error) {
+	s.zone = zone
 	s.instances = all.InstancesOf(zone)
 	s.providers = all.ProvidersOf(zone)
 	s.strangers = all.Strangers(zone, s.instances)
@@ -157,7 +177,7 @@ func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope,
 	if s.refusal == (membership.Refusal{}) {
 		s.arrivals, s.comes = all.ArrivalsOf(known, r.now())
 	}
-	if s.signing, err = dnssec.SigningOf(ctx, r.kube, zone, s.instances, r.home); err != nil {
+	if s.signing, err = dnssec.SigningOf(ctx, r.kube, r.states.stateOf(zone).withDelegation(zone), s.instances, r.home); err != nil {
 		return s, err
 	}
 	servers, err := inventory.ListServers(ctx, r.kube, s.instances)

@@ -33,6 +33,8 @@ type zoneState struct {
 	// dnssec is how the zone was signed when its signer was last looked at.
 	dnssec      *v1beta1.DNSSECStatus
 	dnssecKnown bool
+	// chain is what was decided about the zone's DS records in the zones above.
+	chain chainState
 
 	// serving are the pods that had the zone after the last pass.
 	serving []types.NamespacedName

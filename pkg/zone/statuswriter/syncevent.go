@@ -82,6 +82,8 @@ type SyncCompleted struct {
 	// DNSSEC is how the zone is signed; nil when it is not, or when that is not known.
 	DNSSEC      *v1beta1.DNSSECStatus
 	DNSSECKnown bool
+	// Delegated says how far the zones above have the zone's DS records; the zero value if there is none that is declared here.
+	Delegated status.Verdict
 	// Arrivals are since when the zone has been on its hosts.
 	Arrivals *v1beta1.ZoneArrivals
 	// Remark is what else a reader of the zone should know.

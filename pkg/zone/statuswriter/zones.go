@@ -94,7 +94,7 @@ func (w *Writer) writeZone(ctx context.Context, key types.NamespacedName) (time.
 func zoneFacts(e SyncCompleted) status.ZoneFacts {
 	f := status.ZoneFacts{
 		Generation: e.Zone.Generation, Serial: e.Serial, Problem: e.Problem, Failure: e.Failure, Servers: len(e.Servers),
-		Paused: e.Paused, Pending: e.Pending, Foreign: e.Foreign, Remark: remarkOn(e), Arrivals: e.Arrivals, DNSSEC: e.DNSSEC, DNSSECKnown: e.DNSSECKnown,
+		Paused: e.Paused, Pending: e.Pending, Foreign: e.Foreign, Remark: remarkOn(e), Arrivals: e.Arrivals, DNSSEC: e.DNSSEC, DNSSECKnown: e.DNSSECKnown, Delegated: e.Delegated,
 		HeldPlan: e.HeldPlan, Guarded: e.Guarded,
 		Contested: e.Contested,
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
@@ -72,6 +73,14 @@ func (t *Tracker) ObserveNames(ctx context.Context, at observe.Peer, zone Zone, 
 	return t.ask(ctx, at, zone, func() observe.Observation {
 		return t.observer.ObserveNames(ctx, at, zone.declared(), key, time.Now(), questions...)
 	})
+}
+
+// Ask asks a server for one RRset of a zone, unless it is known to be unreachable.
+func (t *Tracker) Ask(ctx context.Context, at observe.Peer, zone Zone, key *wire.Key, about rrset.Key) (rrset.RRset, error) {
+	if last, ok := t.lastOf(at, zone); ok {
+		return rrset.RRset{}, last.Err
+	}
+	return t.observer.AskZone(ctx, at, zone.declared(), key, about)
 }
 
 // ObserveAnew transfers a zone's content in whole and keeps nothing of it.

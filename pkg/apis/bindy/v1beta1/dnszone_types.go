@@ -2,6 +2,7 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
 )
@@ -122,7 +123,8 @@ type DNSZoneSpec struct {
 
 	// DNSSECPolicy names the dnssec-policy of named that signs the zone. It replaces the cluster's: "default", or one that
 	// its dnssec.signing defines. "none" turns signing off. A zone that was signed stays signed until this is "insecure":
-	// set that once the parent zone has had no DS records for longer than their TTL.
+	// set that once the parent zone has had no DS records for longer than their TTL. A parent zone that is declared here and
+	// delegates the zone loses them by itself, and the zone stays signed for so long.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -503,6 +505,58 @@ type DNSSECStatus struct {
 	//
 	// +optional
 	Algorithm string `json:"algorithm,omitempty"`
+	// Delegation is how DS records come into the zones above this one that are declared here and delegate it. Absent if there are none.
+	//
+	// +optional
+	Delegation *SecureDelegation `json:"delegation,omitempty"`
+}
+
+// SecureDelegation is which DS records the zones above a signed zone are to have. Nobody but the controller changes it.
+type SecureDelegation struct {
+	// Parents are the UIDs of the DNSZones that delegate the zone.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	Parents []types.UID `json:"parents,omitempty"`
+	// Keys are the key-signing keys that the zone's servers have.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=ds
+	// +kubebuilder:validation:MaxItems=32
+	Keys []DelegatedKey `json:"keys,omitempty"`
+	// TTL, in seconds, is the longest that DS records of the zone have had.
+	//
+	// +optional
+	TTL int64 `json:"ttl,omitempty"`
+	// AbsentSince is since when no server of the parents has had a DS record of the zone.
+	//
+	// +optional
+	AbsentSince *metav1.Time `json:"absentSince,omitempty"`
+	// SigningMayEnd is true if signing is to end and no resolver can have a DS record any more.
+	//
+	// +optional
+	SigningMayEnd bool `json:"signingMayEnd,omitempty"`
+}
+
+// DelegatedKey is a key-signing key of a zone.
+type DelegatedKey struct {
+	// DS is the data of the key's DS record: key tag, algorithm, digest type and digest.
+	//
+	// +kubebuilder:validation:MaxLength=160
+	DS string `json:"ds"`
+	// ServedSince is since when all servers of the zone have had the key and its signatures.
+	ServedSince metav1.Time `json:"servedSince"`
+	// Published is true if the parents are to have the DS record.
+	//
+	// +optional
+	Published bool `json:"published,omitempty"`
+	// Confirmed is true once the server that signs was told that all servers of the parents have the DS record, and until it was told that
+	// none has it.
+	//
+	// +optional
+	Confirmed bool `json:"confirmed,omitempty"`
 }
 
 // DNSZoneList is a list of DNSZone objects.

@@ -161,7 +161,15 @@ func TestKeysThatNamedChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	dnskeys(t, s, "rolled.example")
-	if _, err := s.server.control.Command(ctx, "dnssec -checkds published rolled.example"); err != nil {
+	reply, err := wire.Query(ctx, s.DNS(), "rolled.example.", dns.TypeDNSKEY)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag := reply.Msg.Answer[0].(*dns.DNSKEY).KeyTag()
+	if err := s.client.CheckDS(ctx, s.addr, "rolled.example", bindcar.CheckDS{KeyTag: tag + 1, Published: true}); err == nil {
+		t.Error("named was told of a key that it has not")
+	}
+	if err := s.client.CheckDS(ctx, s.addr, "rolled.example", bindcar.CheckDS{KeyTag: tag, Published: true}); err != nil {
 		t.Fatal(err)
 	}
 	within(t, func() error {

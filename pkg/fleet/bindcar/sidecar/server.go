@@ -115,6 +115,7 @@ func (s *server) apiRoutes() *http.ServeMux {
 		route("POST /zones/{name}/"+command, s.runZoneCommand(command))
 	}
 	route("POST /zones/{name}/retransfer", s.retransferZone)
+	route("POST /zones/{name}/checkds", s.checkDS)
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
 		route(method+" /zones/{name}/records", refuseRecords)
 	}

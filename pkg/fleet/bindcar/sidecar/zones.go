@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -19,6 +20,8 @@ import (
 const (
 	maxZoneBody  = 64 << 20
 	maxPatchBody = 1 << 20
+
+	maxCommandBody = 1 << 10
 )
 
 func (s *server) createZone(w http.ResponseWriter, r *http.Request) error {
@@ -242,6 +245,33 @@ func (s *server) prepareSigning(ctx context.Context, before, after zonefile.Desc
 			klog.FromContext(ctx).Info("named did not accept that the DS records are withdrawn", "zone", after.Name, "reason", err.Error())
 		}
 	}
+	return nil
+}
+
+// checkDS tells named whether a key of a zone has a DS record in the zone above.
+func (s *server) checkDS(w http.ResponseWriter, r *http.Request) error {
+	var request bindcar.CheckDS
+	if err := httperror.ReadJSON(w, r, maxCommandBody, &request); err != nil {
+		return err
+	}
+	name, unlock, err := s.lockZone(r)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	state := "withdrawn"
+	if request.Published {
+		state = "published"
+	}
+	text, err := s.control.Command(r.Context(), fmt.Sprintf("dnssec -checkds -key %d %s %s", request.KeyTag, state, name))
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(text, "Marked DS") { // That there is no such key is a success to named.
+		return httperror.New(http.StatusUnprocessableEntity, "DS record not noted", text)
+	}
+	klog.FromContext(r.Context()).Info("named knows of a DS record", "zone", name, "key", request.KeyTag, "state", state)
+	respondSuccess(w, http.StatusOK, "DS record "+state, text)
 	return nil
 }
 

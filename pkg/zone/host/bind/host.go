@@ -31,6 +31,7 @@ type Sidecar interface {
 	PatchZone(ctx context.Context, server bindcar.Address, zone string, patch bindcar.PatchZone) error
 	Zone(ctx context.Context, server bindcar.Address, zone string) (bindcar.Zone, error)
 	Command(ctx context.Context, server bindcar.Address, zone, command string) (string, error)
+	CheckDS(ctx context.Context, server bindcar.Address, zone string, key bindcar.CheckDS) error
 }
 
 // Host is a zone on a pod, primary or secondary.
@@ -116,6 +117,11 @@ func (h *Host) Delete(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// TellDS tells named that a key has a DS record in the zone above, or has none any more: it never asks there.
+func (h *Host) TellDS(ctx context.Context, keyTag uint16, published bool) error {
+	return h.sidecar.CheckDS(ctx, h.address(), h.name(), bindcar.CheckDS{KeyTag: keyTag, Published: published})
 }
 
 // Remedy implements host.Host.

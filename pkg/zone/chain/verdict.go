@@ -1,0 +1,104 @@
+package chain
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+)
+
+// verdict says how far the zone is, and when to look again.
+func (d *decider) verdict() (status.Verdict, time.Duration) {
+	published := Published(d.next)
+	switch {
+	case d.Zone.Ends && d.next.SigningMayEnd:
+		return status.SigningMayEnd(), restInterval
+	case d.Zone.Ends:
+		return d.ending()
+	case len(published) == 0 && d.seen.any:
+		return status.DSRecordsEarly(d.where()), lookInterval
+	case len(published) == 0:
+		return d.pending()
+	}
+	var tags, missing []string
+	for _, ds := range published {
+		if tags = append(tags, keyTag(ds)); !d.seen.isEverywhere(ds) {
+			missing = append(missing, keyTag(ds))
+		}
+	}
+	others := d.others(published)
+	switch {
+	case len(others) > 0 && len(missing) == len(published) && d.seen.all && d.areDeclared():
+		return status.DSRecordsDeclared(d.where(), others, d.hasMatch()), lookInterval
+	case len(missing) > 0:
+		return status.DSRecordsLack(d.where(), missing), lookInterval
+	case len(others) > 0:
+		return status.DSRecordsLeft(d.where(), others), lookInterval
+	}
+	return status.DSRecordsAtAll(d.seen.servers, d.where(), tags), d.untilChange()
+}
+
+// ending is the verdict on a zone that is to be signed no more, and that resolvers may still have DS records of.
+func (d *decider) ending() (status.Verdict, time.Duration) {
+	if d.next.AbsentSince == nil || !d.seen.all {
+		return status.SigningWaitsForServers(d.where(), d.seen.any), lookInterval
+	}
+	left := d.untilAbsent()
+	return status.SigningEndsAt(d.Now.Add(left)), max(left, time.Second)
+}
+
+// pending is the verdict on a zone of which no DS record is to be there yet.
+func (d *decider) pending() (status.Verdict, time.Duration) {
+	if len(d.next.Keys) == 0 {
+		return status.NotSignedEverywhere(), lookInterval
+	}
+	left := d.untilReady(d.next.Keys[0])
+	return status.DSRecordsFrom(d.Now.Add(left)), max(left, time.Second)
+}
+
+// untilChange is how long nothing changes by itself.
+func (d *decider) untilChange() time.Duration {
+	next := restInterval
+	for _, k := range d.next.Keys {
+		if !k.Published {
+			next = min(next, max(d.untilReady(k), lookInterval))
+		}
+	}
+	return next
+}
+
+// others are the tags of DS records at the parents that are not among some.
+func (d *decider) others(published []string) (tags []string) {
+	for ds := range d.seen.have {
+		if !slices.Contains(published, ds) {
+			tags = append(tags, keyTag(ds))
+		}
+	}
+	slices.Sort(tags)
+	return tags
+}
+
+// areDeclared reports whether no DS record that servers have is one that the zone asked for.
+func (d *decider) areDeclared() bool {
+	for ds := range d.seen.have {
+		if k := find(d.next, ds); k != nil && k.Confirmed {
+			return false // On its way out.
+		}
+	}
+	return true
+}
+
+// hasMatch reports whether a DS record that all servers have is of a key of the zone.
+func (d *decider) hasMatch() bool {
+	return slices.ContainsFunc(d.Zone.Keys, d.seen.isEverywhere)
+}
+
+// where are the names of the parents.
+func (d *decider) where() (names []string) {
+	for _, p := range d.Parents {
+		if !slices.Contains(names, p.Name) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}

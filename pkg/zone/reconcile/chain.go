@@ -1,0 +1,188 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
+	"github.com/lockstep-dns/lockstep/pkg/zone/chain"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/kinds"
+	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+)
+
+// chainState is what was decided about a zone's DS records in the zones above.
+type chainState struct {
+	// isKnown is false before this process has decided anything: then the zone's status says what was decided.
+	isKnown    bool
+	delegation *v1beta1.SecureDelegation
+	delegated  status.Verdict
+	// facts are those of the last look, without what the parents answered, and next is when to look again if they stay the same.
+	facts string
+	next  time.Time
+}
+
+// withDelegation returns a zone with what this process has decided about its DS records: caches lag behind.
+func (s *zoneState) withDelegation(zone *v1beta1.DNSZone) *v1beta1.DNSZone {
+	if !s.chain.isKnown || zone.Status.DNSSEC == nil {
+		return zone
+	}
+	known, signed := *zone, *zone.Status.DNSSEC
+	signed.Delegation, known.Status.DNSSEC = s.chain.delegation, &signed
+	return &known
+}
+
+// lastDelegation is what was decided last.
+func (p zonePass) lastDelegation() *v1beta1.SecureDelegation {
+	if !p.state.chain.isKnown && p.zone.Status.DNSSEC != nil {
+		return p.zone.Status.DNSSEC.Delegation
+	}
+	return p.state.chain.delegation
+}
+
+// followChain decides about the DS records of a signed zone in the zones above, by what the servers of both have, and tells the server that
+// signs. A paused zone, and one of which nobody knows what its primaries have, keeps what was decided.
+func (p zonePass) followChain(ctx context.Context, event statuswriter.SyncCompleted, primaries []primary) (statuswriter.SyncCompleted, time.Duration) {
+	known := &p.state.chain
+	if !event.DNSSECKnown {
+		return event, idleInterval
+	}
+	if event.DNSSEC == nil {
+		*known = chainState{isKnown: true}
+		return event, idleInterval
+	}
+	signer := p.signerAmong(primaries)
+	if signer == nil || p.isPaused() || !event.Problem.Holds() {
+		return p.withChain(event, p.lastDelegation()), idleInterval
+	}
+	zone, now := p.chainFacts(event), p.now()
+	if facts := fmt.Sprint(zone, event.Serial, uidsOf(p.parents)); facts != known.facts || !now.Before(known.next) {
+		seen := signer.host.Observe(ctx)
+		if seen.Mirror == nil {
+			return p.withChain(event, p.lastDelegation()), firstInterval
+		}
+		decided := p.decideChain(ctx, zone, seen.Mirror, signer)
+		*known = chainState{isKnown: true, delegation: decided.Delegation, delegated: decided.Delegated, facts: facts, next: now.Add(decided.Next)}
+	}
+	return p.withChain(event, known.delegation), max(firstInterval, known.next.Sub(now))
+}
+
+// withChain adds what was decided to an event.
+func (p zonePass) withChain(event statuswriter.SyncCompleted, delegation *v1beta1.SecureDelegation) statuswriter.SyncCompleted {
+	signed := *event.DNSSEC
+	signed.Delegation = delegation
+	event.DNSSEC, event.Delegated = &signed, p.state.chain.delegated
+	return event
+}
+
+// signerAmong is the primary that signs the zone; nil if it could not be brought along.
+func (p zonePass) signerAmong(primaries []primary) *primary {
+	for i := range primaries {
+		if q := &primaries[i]; q.err == nil && kinds.IsServerOf(p.signing.Signer, q.at.Server) {
+			return q
+		}
+	}
+	return nil
+}
+
+func uidsOf(parents []scope) (uids []string) {
+	for _, s := range parents {
+		uids = append(uids, string(s.zone.UID))
+	}
+	return uids
+}
+
+// chainFacts are how far the zone's servers have what its signer has.
+func (p zonePass) chainFacts(event statuswriter.SyncCompleted) chain.Zone {
+	zone := chain.Zone{IsWhole: true, Ends: p.signing.Ends()}
+	for _, s := range event.Servers {
+		zone.IsWhole = zone.IsWhole && s.Current
+		zone.HasOthers = zone.HasOthers || !s.Current && s.Err == nil && s.Serial != 0
+	}
+	return zone
+}
+
+// decideChain asks the servers of the zones above, decides, and tells the server that signs.
+func (p zonePass) decideChain(ctx context.Context, zone chain.Zone, signed *observe.Mirror, signer *primary) chain.Decision {
+	last := p.lastDelegation()
+	keys, announced, isWhole := dnssec.DelegationFacts(signed)
+	zone.Keys, zone.Announced, zone.IsWhole = keys, announced, isWhole && zone.IsWhole
+	if signed.SOA.Serial != signer.seen.Serial { // It has changed since the other servers were asked.
+		zone.IsWhole, zone.HasOthers = false, true
+	}
+	if chain.IsNew(last, keys) {
+		zone.TTL = time.Duration(dnssec.HighestTTL(signed)) * time.Second
+	}
+	facts := chain.Facts{Zone: zone}
+	for _, above := range p.parents {
+		facts.Parents = append(facts.Parents, p.askParent(ctx, above))
+		facts.ParentTTL = max(facts.ParentTTL, source.TTLOf(above.zone))
+	}
+	facts.Now = p.now()
+	decided := chain.Decide(last, facts)
+	for _, ds := range decided.Confirm {
+		p.tell(ctx, signer, decided.Delegation, ds, true)
+	}
+	for _, ds := range decided.Withdraw {
+		p.tell(ctx, signer, decided.Delegation, ds, false)
+	}
+	if before, after := chain.Published(last), chain.Published(decided.Delegation); !slices.Equal(before, after) {
+		log.FromContext(ctx).Info("zone asks for other DS records", "zone", p.zone.Spec.ZoneName, "before", strings.Join(before, ", "), "after", strings.Join(after, ", "))
+	}
+	return decided
+}
+
+// askParent asks all servers of a zone above for the DS records of this one.
+func (p zonePass) askParent(ctx context.Context, above scope) chain.Parent {
+	hosts := p.hostsOf(above, &zoneState{})
+	parent := chain.Parent{UID: above.zone.UID, Name: source.DNSName(above.zone), Servers: make([]chain.Answer, len(hosts))}
+	var wg sync.WaitGroup
+	for i, h := range hosts {
+		wg.Go(func() { parent.Servers[i] = p.askFor(ctx, h) })
+	}
+	wg.Wait()
+	return parent
+}
+
+func (p zonePass) askFor(ctx context.Context, h host.Host) chain.Answer {
+	if !h.At().Addr.IsValid() || h.SignIn(ctx) != nil {
+		return chain.Answer{}
+	}
+	set, err := h.Ask(ctx, rrset.Key{Name: p.dnsName(), Type: dns.TypeDS})
+	if err != nil {
+		return chain.Answer{}
+	}
+	return chain.Answer{IsKnown: true, DS: set.Rdata, TTL: time.Duration(set.TTL) * time.Second}
+}
+
+// dsTeller is a host whose server rolls keys, and has to know of DS records in the zone above.
+type dsTeller interface {
+	// TellDS tells the server that a key has a DS record in the zone above, or has none any more.
+	TellDS(ctx context.Context, keyTag uint16, published bool) error
+}
+
+// tell tells the server that signs of a DS record. If it cannot be told, it is with the next look.
+func (p zonePass) tell(ctx context.Context, signer *primary, decided *v1beta1.SecureDelegation, ds string, published bool) {
+	teller, ok := signer.host.(dsTeller)
+	tag := chain.KeyTag(ds)
+	if !ok {
+		return
+	}
+	err := teller.TellDS(ctx, tag, published)
+	log.FromContext(ctx).Info("server told of a DS record", "zone", p.zone.Spec.ZoneName, "server", signer.at.Pod, "key", tag, "published", published, "failed", err != nil)
+	if err == nil {
+		chain.Told(decided, ds, published)
+	}
+}

@@ -1,0 +1,229 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
+	"github.com/lockstep-dns/lockstep/pkg/zone/chain"
+	bind "github.com/lockstep-dns/lockstep/test/named"
+)
+
+// fastPolicy rolls keys within seconds.
+const fastPolicy = `dnssec-policy "fast" { keys { ksk lifetime unlimited algorithm ecdsap256sha256; zsk lifetime unlimited algorithm ecdsap256sha256; };
+  dnskey-ttl 1; publish-safety 1s; retire-safety 1s; zone-propagation-delay 1s; max-zone-ttl 5s; parent-ds-ttl 1s; parent-propagation-delay 1s; };`
+
+// chainRig has a zone and a signed zone below it, which it delegates, on the same servers.
+type chainRig struct {
+	*rig
+	child *v1beta1.DNSZone
+	// signing is how the child is signed, told what its server was told, ahead how far the clock of passes is.
+	signing dnssec.Signing
+	told    []string
+	ahead   time.Duration
+	// bare is true while the parent may have no DS record.
+	bare bool
+}
+
+const chainZone = "shop." + rigZone
+
+// chainFile has TTLs that the policy permits.
+const chainFile = "$ORIGIN " + chainZone + "\n$TTL 5\n@ SOA ns1 hostmaster 1 3600 600 86400 60\n@ NS ns1\nns1 A 192.0.2.1\n"
+
+func newChainRig(t *testing.T) *chainRig {
+	r := &chainRig{bare: true}
+	r.rig = newRig(t, 1, bind.Zone{}, bind.Zone{Name: chainZone, File: chainFile, Extra: `dnssec-policy "fast"; inline-signing no;`, Globals: fastPolicy})
+	r.edges.now = func() time.Time { return time.Now().Add(r.ahead) }
+	r.edges.sidecar = &rndcSidecar{chainRig: r}
+	r.signing = dnssec.Signing{Policy: "fast", Signer: r.scope.instances[0]}
+	r.child = r.zone.DeepCopy()
+	r.child.Name, r.child.UID, r.child.Spec.ZoneName, r.child.Spec.RecordsFrom = "shop", "shop", "shop.example.test", nil
+	r.child.Spec.SOARecord.PrimaryNS = "ns1." + chainZone
+	r.child.Spec.TTL = new(int64(5))
+	r.child.Spec.NameServerIPs = map[string]string{"ns1." + chainZone: "192.0.2.1"}
+	r.child.Status.DNSSEC = &v1beta1.DNSSECStatus{Policy: "fast"}
+	r.zones.Set(r.child)
+	ns := &v1beta1.NSRecord{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "shop", UID: "ns", Labels: map[string]string{"in": "yes"}, Finalizers: []string{v1beta1.Finalizer}, Annotations: map[string]string{v1beta1.ZoneAnnotation: "example.test"}}}
+	ns.Spec.Name, ns.Spec.Nameserver = "shop", "ns1."+chainZone
+	r.zones.Set(ns)
+	return r
+}
+
+// rndcSidecar is a sidecar that does nothing but tell its server of DS records.
+type rndcSidecar struct {
+	sidecarClient
+	*chainRig
+}
+
+func (s *rndcSidecar) Zone(context.Context, bindcar.Address, string) (bindcar.Zone, error) {
+	return bindcar.Zone{Type: bindcar.Primary, Owner: "dns/shop", DNSSECPolicy: "fast"}, nil
+}
+
+func (s *rndcSidecar) PatchZone(context.Context, bindcar.Address, string, bindcar.PatchZone) error {
+	return nil
+}
+
+func (s *rndcSidecar) CheckDS(_ context.Context, _ bindcar.Address, _ string, key bindcar.CheckDS) error {
+	state := "withdrawn"
+	if key.Published {
+		state = "published"
+	}
+	s.told = append(s.told, strconv.Itoa(int(key.KeyTag))+" "+state)
+	_, err := s.primary[0].Rndc("dnssec", "-checkds", "-key", strconv.Itoa(int(key.KeyTag)), state, chainZone)
+	return err
+}
+
+// step makes a pass over the child and one over the parent, and proves that a resolver with the parent's DS records takes the child's answers.
+func (r *chainRig) step() passResult {
+	r.t.Helper()
+	s := r.scope
+	s.zone, s.signing = r.zones.Members.Zone(membership.KeyOfZone(r.child)), r.signing
+	above := r.scope
+	above.zone = r.zone
+	s.parents = []scope{above}
+	p, err := zonePass{edges: r.edges, scope: s, state: r.states.stateOf(s.zone)}.run(r.t.Context())
+	if err != nil || !p.event.Problem.Holds() {
+		r.t.Fatalf("%v, %+v", err, p.event.Problem)
+	}
+	written := s.zone.DeepCopy()
+	written.Status.DNSSEC = p.event.DNSSEC
+	r.zones.Set(written)
+	if parent := r.pass(); !parent.event.Problem.Holds() || len(parent.event.Unprogrammed) > 0 {
+		r.t.Fatalf("the parent: %+v, %v", parent.event.Problem, parent.event.Unprogrammed)
+	}
+	r.prove()
+	r.ahead += 10 * time.Second
+	return p
+}
+
+// dsAt are the DS records of the child that a server of the parent answers with.
+func (r *chainRig) dsAt(s *bind.Server) (records []string) {
+	set, err := r.observer.AskZone(r.t.Context(), peerOf(s), observe.Zone{Name: rigZone}, &s.Transfer, rrset.Key{Name: chainZone, Type: dns.TypeDS})
+	if err != nil {
+		r.t.Fatalf("%s: %v", s.Addr, err)
+	}
+	for _, rdata := range set.Rdata {
+		records = append(records, chainZone+" 300 IN DS "+rdata)
+	}
+	return records
+}
+
+func (r *chainRig) prove() {
+	r.t.Helper()
+	for _, s := range []*bind.Server{r.primary[0], r.secondary} {
+		ds := r.dsAt(s)
+		if len(ds) == 0 {
+			if !r.bare {
+				r.t.Fatalf("%s has no DS record", s.Addr)
+			}
+			continue
+		}
+		for _, at := range []*bind.Server{r.primary[0], r.secondary} {
+			if err := bind.Validate(r.t.Context(), at.Addr, ds, "ns1."+chainZone, dns.TypeA); err != nil {
+				r.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// until steps until a check holds.
+func (r *chainRig) until(what string, holds func(passResult) bool) passResult {
+	r.t.Helper()
+	var p passResult
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if p = r.step(); holds(p) {
+			return p
+		}
+	}
+	r.t.Fatalf("%s: not within two minutes: %+v, %+v, told %v", what, p.event.Delegated, p.event.DNSSEC, r.told)
+	return p
+}
+
+func says(reason string) func(passResult) bool {
+	return func(p passResult) bool { return p.event.Delegated.Reason == reason }
+}
+
+// TestChain: the DS records of a signed zone come into the zone above it, follow a roll-over, and go before signing ends; a resolver that
+// trusts the zone above proves every answer at each step.
+func TestChain(t *testing.T) {
+	r := newChainRig(t)
+	p := r.until("the signed zone on all servers", func(p passResult) bool {
+		return p.event.DNSSEC.Delegation != nil && len(p.event.DNSSEC.Delegation.Keys) == 1
+	})
+	old := p.event.DNSSEC.Delegation.Keys[0].DS
+	if ds := r.dsAt(r.primary[0]); len(ds) > 0 || p.event.Delegated.Reason != status.DSPending {
+		t.Fatalf("within the highest TTL the parent has %v; %+v", ds, p.event.Delegated)
+	}
+	if list := p.event.DNSSEC.Delegation.Parents; !slices.Equal(list, []types.UID{r.zone.UID}) {
+		t.Errorf("the parents are %v", list)
+	}
+	r.ahead += 2 * time.Hour
+	r.until("the DS record on all servers", says(status.DSPublished))
+	tag := strconv.Itoa(int(chain.KeyTag(old)))
+	if !slices.Equal(r.told, []string{tag + " published"}) {
+		t.Fatalf("named was told %v", r.told)
+	}
+	r.bare = false
+
+	// BIND replaces a key on whose DS record it does not count yet at once.
+	r.until("named's count on the DS record", func(passResult) bool {
+		text, err := r.primary[0].Rndc("dnssec", "-status", chainZone)
+		return err == nil && strings.Contains(text, "ds:             omnipresent")
+	})
+	if text, err := r.primary[0].Rndc("dnssec", "-rollover", "-key", tag, chainZone); err != nil {
+		t.Fatal(text, err)
+	}
+	r.until("two keys", func(p passResult) bool { return len(p.event.DNSSEC.Delegation.Keys) == 2 })
+	r.ahead += 2 * time.Hour
+	p = r.until("the end of the roll-over", func(p passResult) bool {
+		return slices.Contains(r.told, tag+" withdrawn") && p.event.Delegated.Reason == status.DSPublished
+	})
+	if published := chain.Published(p.event.DNSSEC.Delegation); len(published) != 1 || published[0] == old || len(r.told) != 3 {
+		t.Fatalf("published are %v, told was %v", published, r.told)
+	}
+
+	// Signing is to end.
+	r.bare, r.signing.Policy = true, "insecure"
+	p = r.until("the DS record gone from all servers", func(p passResult) bool { return p.event.DNSSEC.Delegation.AbsentSince != nil })
+	if p.event.DNSSEC.Delegation.SigningMayEnd || p.event.Delegated.Reason != status.DSWithdrawing {
+		t.Errorf("at once: %+v", p.event.Delegated)
+	}
+	r.ahead += 30 * time.Minute // The parent's TTL is an hour.
+	if p = r.step(); p.event.DNSSEC.Delegation.SigningMayEnd {
+		t.Error("signing may end within the TTL of the DS record")
+	}
+	r.ahead += time.Hour
+	r.until("the end of signing", func(p passResult) bool { return p.event.DNSSEC.Delegation.SigningMayEnd })
+}
+
+// TestDeclaredDSStays: what an object declares in the zone above is not touched.
+func TestDeclaredDSStays(t *testing.T) {
+	r := newChainRig(t)
+	p := r.until("the signed zone on all servers", func(p passResult) bool {
+		return p.event.DNSSEC.Delegation != nil && len(p.event.DNSSEC.Delegation.Keys) == 1
+	})
+	ds := &v1beta1.DNSRecord{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "ds", UID: "ds", Labels: map[string]string{"in": "yes"}, Finalizers: []string{v1beta1.Finalizer}, Annotations: map[string]string{v1beta1.ZoneAnnotation: "example.test"}}}
+	own, ttl := p.event.DNSSEC.Delegation.Keys[0].DS, int64(60)
+	ds.Spec.Name, ds.Spec.Type, ds.Spec.Data, ds.Spec.TTL = "shop", "DS", []string{own}, &ttl
+	r.zones.Set(ds)
+	r.ahead += 2 * time.Hour
+	r.until("the declared record", says(status.DSPublished))
+	set, err := r.observer.AskZone(t.Context(), peerOf(r.primary[0]), observe.Zone{Name: rigZone}, &r.primary[0].Transfer, rrset.Key{Name: chainZone, Type: dns.TypeDS})
+	if err != nil || set.TTL != 60 {
+		t.Errorf("%+v, %v: not as declared", set, err)
+	}
+}
