@@ -50,7 +50,7 @@ func (r BINDRelease) Find(ctx context.Context, repository debian.Repository, ref
 	}
 	s := BINDSources{repository, packages}
 	if !strings.Contains(s.Version(), r.Version+".") {
-		return s, fmt.Errorf("Debian's %s has BIND %s, not %s", r.Suite, s.Version(), r.Version)
+		return s, fmt.Errorf("the suite %s of Debian has BIND %s, not %s", r.Suite, s.Version(), r.Version)
 	}
 	return s, nil
 }
