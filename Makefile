@@ -69,14 +69,14 @@ GATE := go run ./test/gate
 
 # What a failed test cannot be blamed on is done before the first one runs. Two of these stages run at the same time, then the cluster
 # tests, with nothing beside them.
-BESIDES := verify lint test-bare cluster-test test-coredns test-page test-chart-render
+BESIDES := verify lint test-bare test-conformance cluster-test test-coredns test-page test-chart-render
 STAGES  := prepare $(BESIDES) test-isolated test-serial fuzz
 # The stages that run no tests, and the names that test/gate has for the others.
 PLAIN   := prepare verify lint
 # As plain, of make test-all.
 LONG_PLAIN := fuzz
-TESTS   := unit unit-release cluster-test coredns page chart-render isolated serial
-LONG    := zone-files answers outside random migrations demos demo-sources guides ui monitoring chart-kinds chart-release gitops acme release faults
+TESTS   := unit unit-release conformance-9.20 cluster-test coredns page chart-render isolated serial
+LONG    := conformance-9.18 cluster-9.20 zone-files answers outside random migrations demos demo-sources guides ui monitoring chart-kinds chart-release gitops acme release faults
 
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
@@ -129,7 +129,7 @@ $(STAGES:%=stage-%): stage-%:
 	if $$passed; then echo "== $*: passed in $$seconds s"; else echo "== $*: FAILED after $$seconds s"; exit 1; fi
 
 .PHONY: prepare
-prepare: setup-test cluster-ready build external-dns cluster-api ## Build and fetch everything that the tests of the gate call; after it they need no network
+prepare: setup-test cluster-ready build bind external-dns cluster-api ## Build and fetch everything that the tests of the gate call; after it they need no network
 	for module in . release charts test/cluster test/coredns test/gitops test/acme; do go -C $$module mod download; done
 	go tool -modfile=tools.mod gotestsum --version
 	go build -o $(OUTPUT)/bin/ ./test/gate
@@ -155,6 +155,10 @@ test-page: setup-ui ## The page of kubectl lockstep ui in chromium, without a cl
 
 test-chart-render: ## What Helm renders of the chart is what kustomize renders
 	$(GATE) run $(SELECT) chart-render
+
+.PHONY: test-conformance
+test-conformance: ## What depends on the release of BIND, with BIND 9.20 on loopback; after make bind
+	$(GATE) run $(SELECT) conformance-9.20
 
 .PHONY: test-bare
 test-bare: ## Set up in a bare Debian root, and prove there that test/setup/programs is complete
@@ -231,6 +235,10 @@ fault: setup-test cluster-ready ## Random faults on a real cluster, judged from 
 	echo "the run's files: $(FAULT_DIRECTORY)"; tail -n 1 "$(FAULT_DIRECTORY)/report.txt"; exit $$status
 
 ##@ Release
+
+.PHONY: patch-bind
+patch-bind: cluster-ready ## A patch release of BIND: images of the newest packages, and all servers of the dev cluster replaced, one after the other; BIND9_IMAGE=IMAGE,9.20=IMAGE names others
+	@images='$(BIND9_IMAGE)'; images=$${images:-$$($(CLUSTER) images patch | tail -n 1)}; $(ON_CLUSTER) test/cluster/patch-bind "$$images"
 
 .PHONY: release
 release: ## Make everything that is delivered of a version in _output/release: VERSION=v0.1.0, else the tag at HEAD (docs/releasing.md)

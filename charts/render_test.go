@@ -282,8 +282,8 @@ func TestValues(t *testing.T) {
 			kind:   "Deployment", name: "lockstep-webhook", contains: []string{`"replicas":0`},
 		},
 		"BIND": {
-			values: map[string]any{"bind9Image": "registry.example.com/bind9:9.20"},
-			kind:   "Deployment", name: "lockstep-fleet", contains: []string{`"--bind9-image=registry.example.com/bind9:9.20"`},
+			values: map[string]any{"bind9Image": "registry.example.com/bind9:9.20,9.18=registry.example.com/bind9:9.18"},
+			kind:   "Deployment", name: "lockstep-fleet", contains: []string{`"--bind9-image=registry.example.com/bind9:9.20,9.18=registry.example.com/bind9:9.18"`},
 		},
 		"definitions go": {
 			values: map[string]any{"crds": map[string]any{"keep": false}},

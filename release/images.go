@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
@@ -57,28 +54,35 @@ func (r *release) makeProgramImage(ctx context.Context, name, title string) (man
 	return r.writeImage(image, parts, components, title, "Apache-2.0")
 }
 
-// makeBINDImage makes the image of BIND, of packages of Debian for each architecture.
-func (r *release) makeBINDImage(ctx context.Context) error {
-	image := manifest.Image{Name: r.registry + "/lockstep-bind9", Tag: images.BINDVersion + "-" + r.Version}
+// makeBINDImages makes the images of all releases of BIND.
+func (r *release) makeBINDImages(ctx context.Context) error {
+	r.versions = map[string]string{}
+	for _, release := range images.BINDReleases {
+		if err := r.makeBINDImage(ctx, release); err != nil {
+			return fmt.Errorf("BIND %s: %w", release.Version, err)
+		}
+	}
+	return nil
+}
+
+// makeBINDImage makes the image of a release of BIND, of packages of Debian for each architecture.
+func (r *release) makeBINDImage(ctx context.Context, release images.BINDRelease) error {
+	image := manifest.Image{Name: r.registry + "/lockstep-bind9", Tag: release.Version + "-" + r.Version}
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return fmt.Errorf("finding the cache folder: %w; set XDG_CACHE_HOME", err)
-	}
-	distribution, err := debianRelease("/etc/os-release")
-	if err != nil {
-		return err
 	}
 	var parts []oci.Image
 	components := map[string][]cdx.Component{}
 	version := ""
 	for _, arch := range architectures {
 		repository := debian.Repository{Dir: filepath.Join(cache, "lockstep", "release", "debian"), Arch: arch}
-		sources, err := images.FindBIND(ctx, repository, true)
+		sources, err := release.Find(ctx, repository, true)
 		if err != nil {
 			return err
 		}
 		if version != "" && version != sources.Version() {
-			return fmt.Errorf("the mirror has BIND %s for %s and %s for %s: try again when it has one version for both",
+			return fmt.Errorf("the mirror has %s for %s and %s for %s: try again when it has one version for both",
 				version, architectures[0], sources.Version(), arch)
 		}
 		version = sources.Version()
@@ -87,14 +91,21 @@ func (r *release) makeBINDImage(ctx context.Context) error {
 			return err
 		}
 		parts = append(parts, img)
-		components[arch] = sbom.Packages(distribution, controls)
+		components[arch] = sbom.Packages(release.Distribution, controls)
 	}
-	r.bind, err = r.writeImage(image, parts, components, "BIND for Lockstep, Debian's "+version, "")
+	base := filepath.Base(image.Name) + "-" + release.Version
+	image, err = r.writeImageAs(base, image, parts, components, "BIND for Lockstep, Debian's "+version, "")
+	r.servers, r.versions[release.Version] = append(r.servers, manifest.Server{Release: release.Version, Image: image}), version
 	return err
 }
 
 // writeImage writes an image for several architectures, and a bill of materials for each.
 func (r *release) writeImage(image manifest.Image, parts []oci.Image, components map[string][]cdx.Component, title, license string) (manifest.Image, error) {
+	return r.writeImageAs(filepath.Base(image.Name), image, parts, components, title, license)
+}
+
+// writeImageAs does the same, into files whose names begin with base.
+func (r *release) writeImageAs(base string, image manifest.Image, parts []oci.Image, components map[string][]cdx.Component, title, license string) (manifest.Image, error) {
 	for i := range parts {
 		parts[i].Created, parts[i].Compress = r.Time, true
 		parts[i].Config.Labels = map[string]string{
@@ -108,7 +119,7 @@ func (r *release) writeImage(image manifest.Image, parts []oci.Image, components
 			parts[i].Config.Labels["org.opencontainers.image.licenses"] = license
 		}
 	}
-	base := filepath.Base(image.Name) + "-image_" + r.Version
+	base += "-image_" + r.Version
 	archive := filepath.Join(r.staging, base+".oci.tar")
 	digests, err := oci.WriteIndex(archive, parts...)
 	if err != nil {
@@ -128,22 +139,4 @@ func (r *release) writeImage(image manifest.Image, parts []oci.Image, components
 	}
 	image.Digest = digests.Index
 	return image, nil
-}
-
-// debianRelease reads which release this machine runs from a file such as /etc/os-release, for example debian-12.
-func debianRelease(file string) (string, error) {
-	text, err := os.ReadFile(file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	values := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		values[name] = strings.Trim(value, `"`)
-	}
-	if values["ID"] != "debian" {
-		return "", fmt.Errorf("the image of BIND is made of packages of Debian 12, and %s says that this is %q: make the release on Debian 12, "+
-			"for example in a container of debian:12", file, values["PRETTY_NAME"])
-	}
-	return values["ID"] + "-" + values["VERSION_ID"], nil
 }

@@ -44,7 +44,10 @@ type release struct {
 	final    string
 	sums     map[string]string // SHA-256 of each file that has been written, in hexadecimal digits
 	// Of the images, for the manifests.
-	lockstep, sidecar, bind manifest.Image
+	lockstep, sidecar manifest.Image
+	// servers are the images of BIND, versions the versions of Debian's packages in them, by release.
+	servers  manifest.Servers
+	versions map[string]string
 }
 
 func newRelease(ctx context.Context, root string, o options) (*release, error) {
@@ -82,7 +85,7 @@ func (r *release) make(ctx context.Context) error {
 		{"programs", r.makePrograms},
 		{"image lockstep", r.makeLockstepImage},
 		{"image lockstep-sidecar", r.makeSidecarImage},
-		{"image lockstep-bind9", r.makeBINDImage},
+		{"images lockstep-bind9", r.makeBINDImages},
 		{"manifests", r.makeManifests},
 		{"chart", r.makeChart},
 		{"notes", r.makeNotes},
@@ -119,7 +122,7 @@ func (r *release) writeBill(name string, bill sbom.Bill) error {
 
 // makeManifests renders what kubectl apply takes as it is.
 func (r *release) makeManifests(context.Context) error {
-	renderer, err := manifest.NewRenderer(r.Root, r.lockstep, r.sidecar, r.bind)
+	renderer, err := manifest.NewRenderer(r.Root, r.lockstep, r.sidecar, r.servers)
 	if err != nil {
 		return err
 	}
@@ -146,7 +149,7 @@ func (r *release) makeChart(context.Context) error {
 		return err
 	}
 	for _, file := range found {
-		name, body, err := chart.Package(filepath.Dir(file), r.Version, chart.Images{Lockstep: r.lockstep, Sidecar: r.sidecar, BIND: r.bind}, r.Time)
+		name, body, err := chart.Package(filepath.Dir(file), r.Version, chart.Images{Lockstep: r.lockstep, Sidecar: r.sidecar, Servers: r.servers}, r.Time)
 		if err != nil {
 			return err
 		}
@@ -167,21 +170,39 @@ func (r *release) makeNotes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.write("release-notes.md", []byte(text)); err != nil {
+	if err := r.write("release-notes.md", []byte(text+r.describeServers())); err != nil {
 		return err
 	}
 	_, golang, err := r.builder.GoRoot(ctx)
 	if err != nil {
 		return err
 	}
+	all := []string{r.lockstep.String(), r.sidecar.String()}
+	for _, server := range r.servers {
+		all = append(all, server.Image.String())
+	}
 	body, err := json.MarshalIndent(map[string]any{
 		"version": r.Version, "commit": r.Commit, "time": r.Time.Format(time.RFC3339), "go": golang,
-		"images": []string{r.lockstep.String(), r.sidecar.String(), r.bind.String()},
+		"images": all, "bindVersions": r.versions,
 	}, "", "  ")
 	if err != nil {
 		return err
 	}
 	return r.write("release.json", append(body, '\n'))
+}
+
+// describeServers says in the notes which BIND the images have.
+func (r *release) describeServers() string {
+	var b strings.Builder
+	b.WriteString("\n## BIND\n\n| `version` | BIND, as Debian has it | image |\n|---|---|---|\n")
+	for i, server := range r.servers {
+		suffix := ""
+		if i == 0 {
+			suffix = ", the default"
+		}
+		fmt.Fprintf(&b, "| %s%s | %s | `%s:%s` |\n", server.Release, suffix, r.versions[server.Release], server.Image.Name, server.Image.Tag)
+	}
+	return b.String()
 }
 
 // writeSums writes what sha256sum --check reads.

@@ -41,10 +41,11 @@ func TestRelease(t *testing.T) {
 	two := makeRelease(t, clone(t, root, filepath.Join(dir, "another", "place")), "umask 077", "TZ=Pacific/Kiritimati", "LC_ALL=C")
 	t.Run("Reproducible", func(t *testing.T) { compareFolders(t, one, two) })
 	var made struct {
-		Version string
-		Images  []string
+		Version      string
+		Images       []string
+		BindVersions map[string]string
 	}
-	if err := json.Unmarshal(readFile(t, filepath.Join(one, "release.json")), &made); err != nil || made.Version != filepath.Base(one) || len(made.Images) != 3 {
+	if err := json.Unmarshal(readFile(t, filepath.Join(one, "release.json")), &made); err != nil || made.Version != filepath.Base(one) || len(made.Images) != 4 || len(made.BindVersions) != 2 {
 		t.Fatalf("release.json: %+v, %v", made, err)
 	}
 	r := unpacked{dir: one, version: made.Version}
@@ -53,7 +54,7 @@ func TestRelease(t *testing.T) {
 	t.Run("Bills", r.testBills)
 	t.Run("Manifests", func(t *testing.T) { r.testManifests(t, made.Images) })
 	t.Run("Krew", func(t *testing.T) { r.testKrew(t, filepath.Join(root, "_output", "krew")) })
-	for i, name := range []string{"lockstep", "lockstep-sidecar", "lockstep-bind9"} {
+	for i, name := range []string{"lockstep", "lockstep-sidecar", "lockstep-bind9-9.18", "lockstep-bind9-9.20"} {
 		t.Run("Image/"+name, func(t *testing.T) { r.testImage(t, name, made.Images[i]) })
 	}
 	t.Run("Containerd", func(t *testing.T) { r.testContainerd(t, made.Images[0]) })
@@ -103,7 +104,8 @@ func (r unpacked) testFiles(t *testing.T) {
 		"checksums.txt", "crds.yaml", "install-enrolled.yaml", "install-ha.yaml", "install.yaml", "krew.yaml", "release-notes.md", "release.json",
 		"lockstep-image_VERSION.oci.tar", "lockstep-image_VERSION_linux_amd64.cdx.json", "lockstep-image_VERSION_linux_arm64.cdx.json",
 		"lockstep-sidecar-image_VERSION.oci.tar", "lockstep-sidecar-image_VERSION_linux_amd64.cdx.json", "lockstep-sidecar-image_VERSION_linux_arm64.cdx.json",
-		"lockstep-bind9-image_VERSION.oci.tar", "lockstep-bind9-image_VERSION_linux_amd64.cdx.json", "lockstep-bind9-image_VERSION_linux_arm64.cdx.json",
+		"lockstep-bind9-9.20-image_VERSION.oci.tar", "lockstep-bind9-9.20-image_VERSION_linux_amd64.cdx.json", "lockstep-bind9-9.20-image_VERSION_linux_arm64.cdx.json",
+		"lockstep-bind9-9.18-image_VERSION.oci.tar", "lockstep-bind9-9.18-image_VERSION_linux_amd64.cdx.json", "lockstep-bind9-9.18-image_VERSION_linux_arm64.cdx.json",
 	}
 	programs := []string{"lockstep_VERSION_linux_amd64.tar.gz", "lockstep_VERSION_linux_arm64.tar.gz"}
 	for platform := range strings.SplitSeq(*platforms, ",") {
@@ -168,11 +170,12 @@ func emulated(arch string, command ...string) []string {
 // testBills: bills of materials name their subject, and components by package URLs that scanners understand.
 func (r unpacked) testBills(t *testing.T) {
 	for file, want := range map[string]string{
-		"lockstep_VERSION_linux_arm64":               "pkg:golang/github.com/miekg/dns@v",
-		"kubectl-lockstep_VERSION_linux_amd64":       "pkg:golang/k8s.io/client-go@v",
-		"lockstep-image_VERSION_linux_amd64":         "pkg:golang/std@1.",
-		"lockstep-sidecar-image_VERSION_linux_arm64": "pkg:golang/github.com/miekg/dns@v",
-		"lockstep-bind9-image_VERSION_linux_arm64":   "pkg:deb/debian/libc6@",
+		"lockstep_VERSION_linux_arm64":                  "pkg:golang/github.com/miekg/dns@v",
+		"kubectl-lockstep_VERSION_linux_amd64":          "pkg:golang/k8s.io/client-go@v",
+		"lockstep-image_VERSION_linux_amd64":            "pkg:golang/std@1.",
+		"lockstep-sidecar-image_VERSION_linux_arm64":    "pkg:golang/github.com/miekg/dns@v",
+		"lockstep-bind9-9.20-image_VERSION_linux_arm64": "pkg:deb/debian/libc6@",
+		"lockstep-bind9-9.18-image_VERSION_linux_arm64": "pkg:deb/debian/libc6@",
 	} {
 		var bom cdx.BOM
 		body := readFile(t, r.path(file+".cdx.json"))
@@ -249,14 +252,15 @@ func (r unpacked) runImage(t *testing.T, name, arch string, img v1.Image) {
 	extract(t, files, root)
 	command, want := filepath.Join(root, "lockstep"), " version "+r.version+"\n"
 	args := []string{"--version"}
-	if name == "lockstep-bind9" {
-		command, args, want = filepath.Join(root, "usr/sbin/named"), []string{"-v"}, "BIND 9.18."
+	release, isBIND := strings.CutPrefix(name, "lockstep-bind9-")
+	if isBIND {
+		command, args, want = filepath.Join(root, "usr/sbin/named"), []string{"-v"}, "BIND "+release+"."
 	}
 	var line []string
 	switch {
 	case arch == "arm64":
 		line = append([]string{"qemu-aarch64-static", "-L", root, command}, args...)
-	case name == "lockstep-bind9":
+	case isBIND:
 		library := filepath.Join(root, "usr/lib/x86_64-linux-gnu")
 		line = append([]string{filepath.Join(root, "lib64/ld-linux-x86-64.so.2"), "--inhibit-cache", "--library-path", library, command}, args...)
 	default:

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/test/kube"
+	"github.com/lockstep-dns/lockstep/test/load"
 )
 
 // stream asks for something again and again, and counts what is answered.
@@ -96,20 +97,21 @@ func askAll(t *testing.T, namespace, name string, want ...string) func(context.C
 	}
 }
 
-// resolve asks the Services of a namespace's servers, one after the other, until one answers. That one has to be right.
-func resolve(t *testing.T, namespace, name string, want ...string) func(context.Context) error {
+// resolve asks the Services of a namespace's servers as a resolver does, until one answers. That one has to be right.
+func resolve(t *testing.T, namespace, name, want string) func(context.Context) error {
 	t.Helper()
 	var services corev1.ServiceList
 	if err := kube.Client(t).List(t.Context(), &services, client.InNamespace(namespace), client.MatchingLabels{named.LabelName: named.AppName}); err != nil {
 		t.Fatal(err)
 	}
-	return func(context.Context) error {
-		var err error
-		for _, service := range services.Items {
-			var silent net.Error
-			if err = ask(net.JoinHostPort(service.Spec.ClusterIP, "53"), name, want...); !errors.As(err, &silent) {
-				return err
-			}
+	servers := map[string]string{}
+	for _, service := range services.Items {
+		servers[service.Name] = net.JoinHostPort(service.Spec.ClusterIP, "53")
+	}
+	return func(ctx context.Context) error {
+		answer, err := load.Resolve(ctx, servers, name)
+		if err == nil && answer != want {
+			err = fmt.Errorf("the answer is %s, want %s", answer, want)
 		}
 		return err
 	}

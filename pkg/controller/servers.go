@@ -26,6 +26,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/releases"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 	"github.com/lockstep-dns/lockstep/pkg/kube/failures"
 	"github.com/lockstep-dns/lockstep/pkg/zone/dnsprovider"
@@ -61,7 +62,7 @@ func NewFleetOptions(guard GuardFunc) *FleetOptions {
 		Account:           "lockstep-fleet",
 		ControllerAccount: "lockstep-controller",
 		APIServerAccount:  "lockstep-apiserver",
-		Bind9Image:        "lockstep-bind9:9.18",
+		Bind9Image:        "lockstep-bind9:9.18,9.20=lockstep-bind9:9.20",
 		Image:             "lockstep:dev",
 		InjectCABundle:    true,
 		Timeouts:          inventory.Timeouts{Instance: status.InstanceTimeout, Key: status.KeyTimeout},
@@ -74,7 +75,7 @@ func (o *FleetOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Account, "service-account", o.Account, "the fleet manager's own ServiceAccount in that namespace: instances say so where it has no rights")
 	fs.StringVar(&o.ControllerAccount, "controller-service-account", o.ControllerAccount, "the controller's ServiceAccount in that namespace: it is granted the update and transfer keys")
 	fs.StringVar(&o.APIServerAccount, "apiserver-service-account", o.APIServerAccount, "the aggregated API server's ServiceAccount in that namespace: it is granted the transfer keys")
-	fs.StringVar(&o.Bind9Image, "bind9-image", o.Bind9Image, "image of named for instances that set none")
+	fs.StringVar(&o.Bind9Image, "bind9-image", o.Bind9Image, "image of named for instances that set none, and those of other releases: IMAGE,9.20=IMAGE")
 	fs.StringVar(&o.Image, "image", o.Image, "image of this program")
 	fs.StringVar(&o.BindcarImage, "bindcar-image", o.BindcarImage, "image of the sidecar for instances that set none; by default that of --image with -sidecar after its name, and the same tag")
 	fs.BoolVar(&o.InjectCABundle, "inject-ca-bundle", o.InjectCABundle, "keep the certificate authority in the caBundle of the APIServices and of the webhook configurations, and issue the certificates of these servers; false when they have certificates of another authority")
@@ -85,15 +86,19 @@ func (o *FleetOptions) AddFlags(fs *pflag.FlagSet) {
 
 // images returns the images of instances that name none.
 func (o *FleetOptions) images() (named.Images, error) {
-	images := named.Images{Bind9: o.Bind9Image, Bindcar: o.BindcarImage}
-	if images.Bindcar != "" {
-		return images, nil
+	images := named.Images{Bindcar: o.BindcarImage}
+	var bindErr, sidecarErr error
+	if images.Bind9, bindErr = releases.ParseImages(o.Bind9Image); bindErr != nil && o.Bind9Image != "" { // requireFlags names one that is missing.
+		bindErr = fmt.Errorf("--bind9-image: %w", bindErr)
+	} else {
+		bindErr = nil
 	}
-	var err error
-	if images.Bindcar, err = named.SidecarImage(o.Image); err != nil {
-		err = fmt.Errorf("--bindcar-image: must be set: %w", err)
+	if images.Bindcar == "" {
+		if images.Bindcar, sidecarErr = named.SidecarImage(o.Image); sidecarErr != nil {
+			sidecarErr = fmt.Errorf("--bindcar-image: must be set: %w", sidecarErr)
+		}
 	}
-	return images, err
+	return images, errors.Join(bindErr, sidecarErr)
 }
 
 // Validate names every flag that is wrong.

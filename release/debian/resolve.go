@@ -20,7 +20,7 @@ type resolvedPackages struct {
 // Resolve is Closure, remembered in the folder for as long as apt's lists stay
 // the same, because asking apt takes seconds.
 func (r Repository) Resolve(ctx context.Context, roots []string) ([]Package, error) {
-	file := filepath.Join(r.Dir, r.Arch, "resolved.json")
+	file := filepath.Join(r.Dir, r.foreignSuite(), r.Arch, "resolved.json")
 	lists, err := fingerprintFolder(r.lists())
 	if err != nil {
 		return nil, err
@@ -47,6 +47,9 @@ func (r Repository) Resolve(ctx context.Context, roots []string) ([]Package, err
 // Update renews apt's lists.
 func (r Repository) Update(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(r.lists(), "partial"), 0o755); err != nil {
+		return err
+	}
+	if err := r.writeSources(); err != nil {
 		return err
 	}
 	// By default apt-get update succeeds even if a mirror is unreachable.

@@ -14,10 +14,19 @@ const (
 	// bindRecipe changes when this file makes another image of the same
 	// packages.
 	bindRecipe = "1"
-	// BINDVersion is the release of BIND in the image.
-	BINDVersion = "9.18"
-	bindUser    = "101:101"
+	bindUser   = "101:101"
 )
+
+// BINDRelease is a release of BIND, and where its packages are from.
+type BINDRelease struct {
+	Version string // 9.20
+	Suite   string // the codename of the Debian release that has it
+	// Distribution is that Debian release, as bills of materials name it.
+	Distribution string
+}
+
+// BINDReleases are the releases that servers can run, the default one first.
+var BINDReleases = []BINDRelease{{"9.18", "bookworm", "debian-12"}, {"9.20", "trixie", "debian-13"}}
 
 // bindPackages have the programs; the libraries' packages follow from them.
 var bindPackages = []string{"bind9", "bind9-libs", "bind9-utils"}
@@ -30,17 +39,18 @@ type BINDSources struct {
 	packages   []debian.Package
 }
 
-// FindBIND finds the packages of BIND in apt's lists, which a new machine has not
+// Find finds the packages of the release in apt's lists, which a new machine has not
 // fetched and an old one may have to renew. It renews them first if refresh is set.
-func FindBIND(ctx context.Context, repository debian.Repository, refresh bool) (BINDSources, error) {
+// The repository's suite is the release's.
+func (r BINDRelease) Find(ctx context.Context, repository debian.Repository, refresh bool) (BINDSources, error) {
+	repository.Suite = r.Suite
 	packages, err := resolvePackages(ctx, repository, refresh)
 	if err != nil {
-		return BINDSources{}, fmt.Errorf("finding the packages of BIND: %w", err)
+		return BINDSources{}, fmt.Errorf("finding the packages of BIND %s: %w", r.Version, err)
 	}
 	s := BINDSources{repository, packages}
-	if !strings.Contains(s.Version(), BINDVersion+".") {
-		return s, fmt.Errorf("this machine's Debian has BIND %s, and the image is of %s: "+
-			"build it with Docker from manifests/images/bind9", s.Version(), BINDVersion)
+	if !strings.Contains(s.Version(), r.Version+".") {
+		return s, fmt.Errorf("the suite %s of Debian has BIND %s, not %s", r.Suite, s.Version(), r.Version)
 	}
 	return s, nil
 }

@@ -69,6 +69,10 @@ bench-provider: setup-bench ## A pass that brings 10,000 RRsets to a BIND, a Kno
 bench-cold: bench-install ## The first LIST of 100 zones of 1,000 RRs after our API server was started anew, beside the bare transfers
 	$(BENCH)/cold $(ARGS)
 
+.PHONY: bench-patch
+bench-patch: bench-install ## Queries that are lost while all servers get a patch release of BIND; ARGS='-images IMAGE,9.20=IMAGE'
+	$(BENCH)/patch $(ARGS)
+
 .PHONY: bench-externaldns
 bench-externaldns: setup-bench bench-install external-dns ## The names of 5,000 Services by external-dns until all three servers have them, beside its provider rfc2136
 	go build -o $(OUTPUT)/external-dns/ ./cmd/lockstep

@@ -13,7 +13,7 @@ CLUSTER := CGO_ENABLED=0 go run -C test/cluster .
 # The folder of kubectl and the rest of Kubernetes, of the dev cluster's version.
 CLUSTER_BIN = $(shell $(CLUSTER) bin-dir)
 
-.PHONY: cluster-up cluster-down cluster-status cluster-kubeconfig cluster-test cluster-ready images images-load
+.PHONY: cluster-up cluster-down cluster-status cluster-kubeconfig cluster-test cluster-ready images images-load bind
 
 cluster-kubeconfig: ## Print the path of the kubeconfig
 	@echo $(DEV_KUBECONFIG)
@@ -59,12 +59,16 @@ images:
 
 images-load:
 	@echo "the cluster of KUBECONFIG=$(KUBECONFIG) needs the images of _output/images; load them with one of"
-	@echo '  for image in lockstep lockstep-sidecar lockstep-bind9; do kind load image-archive _output/images/$$image.tar; done'
-	@echo "  k3s ctr images import _output/images/lockstep.tar _output/images/lockstep-sidecar.tar _output/images/lockstep-bind9.tar"
-	@echo '  for image in lockstep lockstep-sidecar lockstep-bind9; do minikube image load _output/images/$$image.tar; done'
+	@echo '  for image in lockstep lockstep-sidecar lockstep-bind9-9.20 lockstep-bind9-9.18; do kind load image-archive _output/images/$$image.tar; done'
+	@echo "  k3s ctr images import _output/images/lockstep.tar _output/images/lockstep-sidecar.tar _output/images/lockstep-bind9-9.20.tar _output/images/lockstep-bind9-9.18.tar"
+	@echo '  for image in lockstep lockstep-sidecar lockstep-bind9-9.20 lockstep-bind9-9.18; do minikube image load _output/images/$$image.tar; done'
 	@echo "or push them to a registry; docs/cluster.md has more"
 
 endif
+
+bind: ## Build the images of all releases of BIND, and unpack them into _output/bind, for the tests of several releases
+	@$(CLUSTER) images bind
+	@test/setup/bind
 
 cluster-test: ## Test the dev cluster: unit tests, and with CLUSTER_TEST=1 a real start and stop (it ends the running one)
 	$(if $(CLUSTER_TEST),cd test/cluster && go test -count=1 -timeout 30m -v ./ ./internal/...,$(GATE) run $(SELECT) cluster-test)

@@ -21,6 +21,9 @@ const usage = `usage: cluster COMMAND
   build          build the binaries of Kubernetes
   bin-dir        print the folder of the binaries, kubectl among them
   images build   build the project's images into _output/images
+  images bind    build those of BIND alone
+  images patch   build those of BIND with the newest packages, load them, and
+                 print what --bind9-image of the fleet manager takes
   images load    load them into the cluster; with -if-running, only if it runs
   images external-dns
                  load _output/external-dns/external-dns into it, as the image
@@ -36,6 +39,8 @@ var commands = map[string]command{
 	"build":        func(ctx context.Context, c *cluster.Cluster) error { return c.Cache.Ensure(ctx, c.Out, func() {}) },
 	"bin-dir":      printValue(func(c *cluster.Cluster) string { return c.Cache.Bin }),
 	"images build": buildImages,
+	"images bind":  buildServers,
+	"images patch": patchServers,
 	"images load":  loadImages,
 
 	"images external-dns":     loadExternalDNS,
@@ -59,6 +64,25 @@ func startCluster(ctx context.Context, c *cluster.Cluster) error {
 
 func buildImages(ctx context.Context, c *cluster.Cluster) error {
 	return c.Images.Build(ctx, c.Out, c.Images.Project())
+}
+
+func buildServers(ctx context.Context, c *cluster.Cluster) error {
+	return c.Images.Build(ctx, c.Out, c.Images.Servers())
+}
+
+func patchServers(ctx context.Context, c *cluster.Cluster) error {
+	recipes, flag, err := c.Images.Patched(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.Images.Build(ctx, c.Out, recipes); err != nil {
+		return err
+	}
+	if err := c.LoadImages(ctx, recipes); err != nil {
+		return err
+	}
+	fmt.Println(flag)
+	return nil
 }
 
 func loadImages(ctx context.Context, c *cluster.Cluster) error {

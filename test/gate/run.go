@@ -57,7 +57,7 @@ func (s *stage) runTests(ctx context.Context, selected, folder string) error {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = absolute(s.module)
 	command.Stdout, command.Stderr = output, output
-	command.Env = append(os.Environ(), "GOPROXY=off") // What tests need was fetched before; a download that fails is no failed test.
+	command.Env = append(s.environ(), "GOPROXY=off") // What tests need was fetched before; a download that fails is no failed test.
 	if len(s.buildFlags) > 0 {
 		command.Env = append(command.Env, "CGO_ENABLED=1")
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 )
@@ -32,6 +33,10 @@ type stage struct {
 	cluster clusterTests
 	// once is true if a failure is final.
 	once bool
+	// again is true if the stage runs tests of other stages once more, with other servers.
+	again bool
+	// environment is set for the tests. Paths in it that begin with _output are relative to the repository's root.
+	environment []string
 }
 
 // clusterTests is a kind of tests on the cluster.
@@ -61,6 +66,18 @@ const twoCores = "-test.parallel=8"
 // raced are the flags that report data races.
 var raced = []string{"-race"}
 
+// What depends on the release of BIND, in tests that run named on loopback and in those on the cluster. Both run with the other release, too.
+var (
+	conformance = []string{"TestConformance", "TestStatements", "TestGuestKeys", "TestGuestBesideAllowTransfer", "TestKeysBelowEachOther", "TestFormerSourceIsDropped", "TestKeyRotation"}
+	core        = []string{"TestWrite", "TestFleetHierarchy", "TestFleetRollout", "TestFleetEmptiedPrimary", "TestFleetStorage", "TestKeyRotation", "TestReadStatus",
+		"TestReadYourWrites"}
+)
+
+// programs are those of a release of BIND, as make bind leaves them.
+func programs(release string) []string {
+	return []string{"NAMED=_output/bind/" + release + "/named", "NAMED_CHECKCONF=_output/bind/" + release + "/named-checkconf"}
+}
+
 // stages is the one place that says which test runs when. TestEveryTestHasAStage holds it against the code.
 var stages = []stage{
 	{name: "unit", lane: laneCheck, buildFlags: raced, without: slices.Concat(zoneFiles, answers), packages: []string{"./apiserver/...", "./cmd/...", "./extensions/...", "./manifests/...", "./pkg/...", "./webhook/...",
@@ -68,6 +85,8 @@ var stages = []stage{
 		flags: []string{"-timeout=30m"}}, // The race detector makes imports of 100,000 records take minutes.
 	{name: "unit-release", lane: laneCheck, module: "release", packages: []string{"./..."}, without: []string{"TestRelease"}},
 
+	{name: "conformance-9.20", lane: laneGate, again: true, environment: programs("9.20"), buildFlags: raced, flags: []string{"-count=1"}, only: conformance,
+		packages: []string{"./pkg/zone/reconcile", "./pkg/fleet/bindcar/sidecar", "./pkg/fleet/named/releases"}},
 	{name: "cluster-test", lane: laneGate, module: "test/cluster", packages: []string{".", "./internal/..."}, flags: []string{"-count=1"}},
 	{name: "coredns", lane: laneGate, module: "test/coredns", packages: []string{"./..."}, flags: []string{"-count=1"}},
 	{name: "outside", lane: laneAll, packages: []string{"./test/vantage"}, flags: []string{"-count=1"}},
@@ -78,6 +97,10 @@ var stages = []stage{
 	{name: "serial", lane: laneGate, cluster: serial, without: slices.Concat(random, migrations, []string{"TestFaults"}),
 		packages: []string{"./test/integration", "./test/attack", "./test/fault"}},
 
+	{name: "conformance-9.18", lane: laneAll, again: true, environment: programs("9.18"), buildFlags: raced, flags: []string{"-count=1"}, only: conformance,
+		packages: []string{"./pkg/zone/reconcile", "./pkg/fleet/bindcar/sidecar", "./pkg/fleet/named/releases"}},
+	{name: "cluster-9.20", lane: laneAll, again: true, environment: []string{"LOCKSTEP_BIND=9.20"}, cluster: isolated, flags: []string{twoCores}, only: core,
+		packages: []string{"./test/integration"}},
 	{name: "zone-files", lane: laneAll, packages: []string{"./extensions/zoneimport"}, only: zoneFiles, flags: []string{"-zone-files=10000", "-timeout=60m"}},
 	{name: "answers", lane: laneAll, packages: []string{"./pkg/dns/dnssec"}, only: answers, flags: []string{"-answers=10000", "-timeout=120m"}},
 	{name: "random", lane: laneAll, cluster: serial, packages: []string{"./test/integration"}, only: random},
@@ -120,6 +143,19 @@ func (s *stage) selection(selected string) []string {
 		flags = append(flags, "-test.skip="+anyOf(s.without))
 	}
 	return flags
+}
+
+// environ returns the environment of the stage's tests.
+func (s *stage) environ() []string {
+	all := os.Environ()
+	for _, variable := range s.environment {
+		name, value, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(value, "_output/") {
+			value = absolute(value)
+		}
+		all = append(all, name+"="+value)
+	}
+	return all
 }
 
 func anyOf(names []string) string { return "^(" + strings.Join(names, "|") + ")$" }

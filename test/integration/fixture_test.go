@@ -5,6 +5,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -83,6 +84,7 @@ func (f *fixture) meta(name string, labels map[string]string) metav1.ObjectMeta 
 
 func (f *fixture) cluster(name string, primaries, secondaries int32) *v1beta1.Bind9Cluster {
 	c := &v1beta1.Bind9Cluster{ObjectMeta: f.meta(name, nil)}
+	c.Spec.Version = os.Getenv("LOCKSTEP_BIND") // The default release if it is empty.
 	c.Spec.Primary = &v1beta1.RoleConfig{Replicas: &primaries}
 	c.Spec.Secondary = &v1beta1.RoleConfig{Replicas: &secondaries}
 	return c

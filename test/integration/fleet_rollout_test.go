@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -41,7 +42,7 @@ func TestFleetRolloutUnderLoad(t *testing.T) {
 		end, replaced := f.startLoad(servers, "www.load.example.", "192.0.2.1"), f.followReplacements(instances...)
 		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Image = &v1beta1.ImageConfig{Image: sameImage} })
 		f.waitRolledOut(3, func(pod *corev1.PodSpec) bool { return pod.Containers[0].Image == sameImage })
-		end().report(f, "new image")
+		f.report(end(), "new image")
 		replaced()
 	})
 	f.runSub("sidecar", func(f *fixture) {
@@ -57,7 +58,7 @@ func TestFleetRolloutUnderLoad(t *testing.T) {
 		f.waitRolledOut(3, func(pod *corev1.PodSpec) bool {
 			return pod.Containers[1].Image != componentsImage && pod.InitContainers[0].Image == pod.Containers[1].Image
 		})
-		end().report(f, "an image of the sidecar's own")
+		f.report(end(), "an image of the sidecar's own")
 		replaced()
 	})
 	f.runSub("mistake", func(f *fixture) {
@@ -77,7 +78,7 @@ func TestFleetRolloutUnderLoad(t *testing.T) {
 		})
 		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Image = &v1beta1.ImageConfig{Image: sameImage} })
 		f.waitRolledOut(3, func(pod *corev1.PodSpec) bool { return pod.Containers[0].Image == sameImage })
-		end().report(f, "mistake and its repair")
+		f.report(end(), "mistake and its repair")
 		replaced()
 	})
 	f.runSub("scale", func(f *fixture) {
@@ -87,8 +88,54 @@ func TestFleetRolloutUnderLoad(t *testing.T) {
 		f.waitServed("www.load.example.", "A", "192.0.2.1")
 		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To[int32](2) })
 		f.waitRolledOut(3, func(*corev1.PodSpec) bool { return true })
-		end().report(f, "scaling up and down")
+		f.report(end(), "scaling up and down")
 		replaced()
+	})
+}
+
+// A fleet goes from the default release of BIND to the other one and back. Resolvers that ask all the time get an answer to each query and no wrong one,
+// records are written while servers of both releases serve the zone, and never are two servers replaced at once.
+func TestFleetVersions(t *testing.T) {
+	kube.Isolated(t)
+	f := newFixture(t, "versions.example", 1, 2)
+	f.create(f.aRecord("www", "www", "192.0.2.1"))
+	f.waitServed("www.versions.example.", "A", "192.0.2.1")
+	cluster := f.cluster("dns", 0, 0)
+	instances := []string{"dns-primary-0", "dns-secondary-0", "dns-secondary-1"}
+	servers := f.services(instances...)
+	for i, version := range []string{"9.20", "9.18"} {
+		f.runSub(version, func(f *fixture) {
+			end, replaced := f.startLoad(servers, "www.versions.example.", "192.0.2.1"), f.followReplacements(instances...)
+			change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Version = version })
+			name := fmt.Sprintf("during-%d", i)
+			f.create(f.aRecord(name, name, "192.0.2.7"))
+			f.waitRolledOut(3, func(pod *corev1.PodSpec) bool { return strings.HasSuffix(pod.Containers[0].Image, ":"+version) })
+			f.waitServed(name+".versions.example.", "A", "192.0.2.7")
+			f.report(end(), "to BIND "+version)
+			replaced()
+			f.checkRunning(version, 3)
+		})
+	}
+}
+
+// checkRunning checks that so many servers say that they are of a release.
+func (f *fixture) checkRunning(release string, servers int) {
+	f.Helper()
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
+		s, err := f.status(ctx, "bind9cluster.dns")
+		if err != nil {
+			return err
+		}
+		n := 0
+		for _, row := range s.Servers {
+			if strings.HasPrefix(row.Version, release+".") {
+				n++
+			}
+		}
+		if n != servers {
+			return fmt.Errorf("%d servers say that they run BIND %s, want %d: %+v", n, release, servers, s.Servers)
+		}
+		return nil
 	})
 }
 

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,7 +81,7 @@ func TestFleetHierarchy(t *testing.T) {
 		!slices.Equal(s.Instances, []string{"dns-primary-0", "dns-secondary-0", "dns-secondary-1"}) {
 		t.Errorf("status %+v", s)
 	}
-	f.checkColumns("bind9cluster/dns", "NAME VERSION PRIMARY SECONDARY READY AGE", "dns 9.18 1 2 True")
+	f.checkColumns("bind9cluster/dns", "NAME VERSION PRIMARY SECONDARY READY AGE", "dns "+cmp.Or(cluster.Spec.Version, v1beta1.DefaultVersion)+" 1 2 True")
 	f.checkColumns("bind9instance/dns-primary-0", "NAME CLUSTER ROLE REPLICAS ZONES READY AGE", "dns-primary-0 dns primary 1 0 True")
 
 	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To[int32](0) })

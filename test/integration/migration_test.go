@@ -24,6 +24,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/test/kube"
+	"github.com/lockstep-dns/lockstep/test/load"
 )
 
 // Selectors that users of Bindy have find instances and pods; a pod that Bindy's Deployment made for the instance gets no query from our
@@ -110,10 +111,10 @@ func TestMigration(t *testing.T) {
 func (f *fixture) startFormerLoad(instances ...string) (end func(what string)) {
 	f.Helper()
 	const name, address = "www.former.example.", "192.0.2.1"
-	var ends []func() *queryLoad
+	var ends []func() load.Result
 	for instance, service := range f.services(instances...) {
 		kube.Eventually(f, kube.Settle, func(context.Context) error {
-			answer, err := askServer(service, name)
+			answer, err := load.Ask(service, name)
 			if err == nil && answer != address {
 				err = fmt.Errorf("the Service of Bindy answers %s", answer)
 			}
@@ -124,7 +125,7 @@ func (f *fixture) startFormerLoad(instances ...string) (end func(what string)) {
 	return func(what string) {
 		f.Helper()
 		for _, end := range ends {
-			end().report(f, what)
+			f.report(end(), what)
 		}
 	}
 }

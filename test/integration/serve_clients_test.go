@@ -19,7 +19,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/lockstep-dns/lockstep/test/kube"
+	"github.com/lockstep-dns/lockstep/test/load"
 )
+
+// watchBackoff is how long a client waits before it opens a watch again that it could not open.
+const watchBackoff = 100 * time.Millisecond
 
 // requestClients are those who ask kube-apiserver without pause. Like every client of Kubernetes they try again what failed on the way to
 // kube-apiserver or inside of it. What it says of our servers is never tried again: it has failed.
@@ -27,7 +31,7 @@ type requestClients struct {
 	*testing.T
 	host    string
 	http    *http.Client
-	stalls  *stallClock
+	stalls  *load.StallClock
 	running sync.WaitGroup
 
 	mu               sync.Mutex
@@ -42,7 +46,7 @@ func newClients(t *testing.T) *requestClients {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &requestClients{T: t, host: config.Host, http: client, stalls: newStallClock(t.Context()), requests: map[string]int{}}
+	return &requestClients{T: t, host: config.Host, http: client, stalls: load.NewStallClock(t.Context()), requests: map[string]int{}}
 }
 
 // repeat repeats one kind of request until ctx ends. A request that is under way then still counts.
@@ -73,7 +77,7 @@ func describeFailure(what string, err error) string {
 
 // tryAgain reports whether a request that began at a time and failed with err is one to try again, and notes it.
 func (l *requestClients) tryAgain(what string, began time.Time, err error) bool {
-	if !isKubernetesOwn(err) && !(isLate(err) && l.stalls.since(began) > seriousStall) {
+	if !isKubernetesOwn(err) && !(isLate(err) && l.stalls.Since(began) > seriousStall) {
 		return false
 	}
 	l.mu.Lock()
@@ -202,7 +206,7 @@ func (w *resumingWatcher) start(ctx context.Context) {
 			case errors.Is(err, errGone):
 				w.record("list again", w.list())
 			case err != nil && w.tryAgain("watch", began, err):
-				time.Sleep(firstBackoff)
+				time.Sleep(watchBackoff)
 			default:
 				w.record("watch", err)
 			}

@@ -64,7 +64,7 @@ func (s *Server) config() string {
 	fmt.Fprintf(&b, `logging { channel file { file %q; severity info; print-time yes; print-category yes; };
   category default { file; }; category unmatched { null; }; };
 options {
-  directory %q; pid-file none; session-keyfile none; lock-file none; server-id %q;
+  directory %q; pid-file none; session-keyfile none; server-id %q;
   listen-on port %d { %s; }; listen-on-v6 { none; };
   recursion %s; dnssec-validation no; empty-zones-enable no; minimal-responses yes; allow-new-zones yes;
   notify-delay 0; notify-rate 1000; startup-notify-rate 1000; serial-query-rate 1000;

@@ -61,7 +61,7 @@ func madeFacts(t *testing.T) map[string]string {
 	cluster.Spec.Primary = &v1beta1.RoleConfig{}
 	c := inventory.Cluster{Object: cluster, Kind: v1beta1.GroupVersion.WithKind("Bind9Cluster"), Namespace: "team", Spec: &cluster.Spec}
 	made := declaredInstances(c)[0].configuration(c)
-	w := named.Workload{Instance: &v1beta1.Bind9Instance{}, Cluster: *c.Spec, Images: named.Images{Bind9: "bind9:1", Bindcar: "lockstep:1"}}
+	w := named.Workload{Instance: &v1beta1.Bind9Instance{}, Cluster: *c.Spec, Images: named.Images{Bindcar: "lockstep:1"}}
 	decode(t, made, w.Instance, nil)
 	var set appsv1.StatefulSet
 	var service corev1.Service

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/releases"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
 )
 
@@ -42,7 +43,9 @@ func PodLayout() Layout {
 // Config is everything that the configuration of one server depends on.
 type Config struct {
 	Layout Layout
-	Role   v1beta1.ServerRole
+	// Release of BIND that reads the configuration; empty if nothing says it.
+	Release releases.Release
+	Role    v1beta1.ServerRole
 	// Options are the cluster's and the instance's options, merged by MergeOptions.
 	Options v1beta1.Bind9Config
 	// ACLs are named address match lists that the other lists can refer to.

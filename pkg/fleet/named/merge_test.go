@@ -69,7 +69,7 @@ var settings = map[string]setting{
 		[2]string{`{"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "low-apart"}]}}`, `{"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "high-apart"}]}}`},
 		[2]string{"low-apart", "high-apart"}},
 
-	"version":       {[]string{"cluster.version", "instance.version"}, [2]string{`"9.20"`, `"9.22"`}, [2]string{"lockstep-bind9:9.20", "lockstep-bind9:9.22"}},
+	"version":       {[]string{"cluster.version", "instance.version"}, [2]string{`"9.18"`, `"9.22"`}, [2]string{"lockstep-bind9:9.18", "lockstep-bind9:9.22"}},
 	"image":         {[]string{"cluster.image", "instance.image"}, [2]string{`{"imagePullSecrets": ["low-pull"]}`, `{"imagePullSecrets": ["high-pull"]}`}, [2]string{"low-pull", "high-pull"}},
 	"configMapRefs": {[]string{"cluster.configMapRefs", "instance.configMapRefs"}, [2]string{`{"namedConf": "low-map"}`, `{"namedConf": "high-map"}`}, [2]string{"low-map", "high-map"}},
 	"volumes":       {[]string{"cluster.volumes", "instance.volumes"}, [2]string{`[{"name": "w", "emptyDir": {"sizeLimit": "33Mi"}}]`, `[{"name": "w", "emptyDir": {"sizeLimit": "44Mi"}}]`}, [2]string{`"33Mi"`, `"44Mi"`}},

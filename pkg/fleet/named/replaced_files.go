@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/conffile"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/releases"
 )
 
 // replacedFields are the fields of configMapRefs, by the file that each replaces.
@@ -32,7 +33,7 @@ func (w Workload) checkReplacements(files map[string]string) error {
 	if err != nil {
 		return nil //nolint:nilerr // named says in which line.
 	}
-	c := replacedConfig{reader: r, top: top, replaced: replaced, needs: neededOptions}
+	c := replacedConfig{reader: r, top: top, replaced: replaced, needs: neededOptions, release: w.release()}
 	if most := w.mergedOptions().MaxRecordsPerType; most != nil {
 		c.needs = append(slices.Clip(c.needs), neededRecords(*most))
 	}
@@ -121,11 +122,25 @@ type replacedConfig struct {
 	// replaced has the ConfigMaps, by the file that each has.
 	replaced map[string]string
 	needs    []neededOption
+	release  releases.Release
 }
 
 // check says everything that is wrong.
 func (c replacedConfig) check() error {
-	return errors.Join(c.checkIncludes(), c.checkStatements(), c.checkOptions())
+	return errors.Join(c.checkIncludes(), c.checkStatements(), c.checkRelease("", c.top), c.checkOptions())
+}
+
+// checkRelease names the statements in a block of which the release is known not to have them: named does not start with one.
+func (c replacedConfig) checkRelease(parent string, block []conffile.Statement) error {
+	var problems []error
+	for _, s := range block {
+		if lacks, ok := c.release.Lacks(parent, s.Word(0)); ok {
+			problems = append(problems, c.problem(c.blamed(), "has the statement %s, which BIND %s does not have; %s, or set version: %q",
+				lacks.Keyword, c.release, lacks.Instead, lacks.Only[0]))
+		}
+		problems = append(problems, c.checkRelease(s.Word(0), s.Block))
+	}
+	return errors.Join(problems...)
 }
 
 // problem is about one of the user's files.

@@ -58,6 +58,7 @@ func TestReplacements(t *testing.T) {
 		"no options":              {main: `include "/etc/bind/named.conf.control";`, want: []string{`configMapRefs.namedConf: named.conf of ConfigMap main has no options and does not include named.conf.options; add this line to it: include "/etc/bind/named.conf.options";`}},
 		"zones are not included":  {main: `include "/etc/bind/named.conf.control"; ` + goodOptions, zones: "// none", want: []string{`configMapRefs.namedConfZones: named.conf.zones of ConfigMap zones is not included; add this line to the named.conf of ConfigMap main: include "/etc/bind/named.conf.zones";`}},
 		"another log":             {main: goodMain + "logging { };", want: []string{"configMapRefs.namedConf: named.conf of ConfigMap main has a logging statement, and named takes only one; remove it: named.conf.control has one"}},
+		"of another release":      {options: in("allow-new-zones yes; port 5353; glue-cache no;"), want: []string{`configMapRefs.namedConfOptions: named.conf.options of ConfigMap mine has the statement glue-cache, which BIND 9.20 does not have; remove it, or set version: "9.18"`}},
 		"a view":                  {main: goodMain + "view \"all\" { };", want: []string{"configMapRefs.namedConf: named.conf of ConfigMap main has a view, and zones are added to the servers without one; take its statements out of the view"}},
 		"what named reports":      {options: "options { nonsense"},
 		"a file includes itself":  {options: strings.Repeat(`include "/etc/bind/named.conf.options";`, 1000)},

@@ -71,6 +71,9 @@ func (c Config) renderSigningPolicy() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if most := c.Release.MaxNSEC3Iterations(); c.Release.IsSupported() && ptr.Deref(s.NSEC3, false) && ptr.Deref(s.NSEC3Iterations, 0) > most {
+		return "", fmt.Errorf("dnssec.signing.nsec3Iterations: BIND %s takes at most %d", c.Release, most)
+	}
 	return fmt.Sprintf("dnssec-policy %q {\n\tkeys { %s };\n%s};\n", name, keys, nsec3(s)), nil
 }
 

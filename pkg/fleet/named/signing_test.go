@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/releases"
 )
 
 func TestSigningPolicy(t *testing.T) {
@@ -15,6 +16,7 @@ func TestSigningPolicy(t *testing.T) {
 	for name, c := range map[string]struct {
 		signing *config
 		enabled *bool
+		release releases.Release
 		policy  string
 		has     []string
 		wrong   string
@@ -33,6 +35,8 @@ func TestSigningPolicy(t *testing.T) {
 		"one lifetime": {signing: &config{Enabled: true, ZSKLifetime: "2160h"}, policy: "signing", has: []string{"ksk lifetime unlimited", "zsk lifetime 7776000"}},
 		"nsec3": {signing: &config{Enabled: true, NSEC3: ptr.To(true), NSEC3Salt: "AABBCCDD"}, policy: "signing",
 			has: []string{"nsec3param iterations 0 optout no salt-length 4;"}},
+		"too many iterations": {signing: &config{Enabled: true, NSEC3: ptr.To(true), NSEC3Iterations: ptr.To[int32](5)}, release: releases.BIND920, policy: "signing",
+			wrong: "dnssec.signing.nsec3Iterations: BIND 9.20 takes at most 0"},
 		"iterations":        {signing: &config{Enabled: true, NSEC3: ptr.To(true), NSEC3Iterations: ptr.To[int32](5)}, policy: "signing", has: []string{"nsec3param iterations 5 "}},
 		"too short":         {signing: &config{Enabled: true, ZSKLifetime: "13d"}, policy: "signing", wrong: "dnssec.signing.zskLifetime"},
 		"no unit":           {signing: &config{Enabled: true, KSKLifetime: "100x"}, policy: "signing", wrong: "dnssec.signing.kskLifetime"},
@@ -40,7 +44,7 @@ func TestSigningPolicy(t *testing.T) {
 		"no name for named": {signing: &config{Enabled: true, Policy: "1st"}, policy: "1st", wrong: "dnssec.signing.policy"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config := Config{Layout: PodLayout(), Role: v1beta1.RolePrimary}
+			config := Config{Layout: PodLayout(), Role: v1beta1.RolePrimary, Release: c.release}
 			config.Options.DNSSEC = &v1beta1.DNSSECConfig{Enabled: c.enabled, Signing: c.signing}
 			if got := SigningPolicy(config.Options); got != c.policy {
 				t.Errorf("zones are signed by %q, want %q", got, c.policy)

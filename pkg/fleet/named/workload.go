@@ -1,6 +1,7 @@
 package named
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/releases"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
 )
 
@@ -51,7 +53,8 @@ const ChecksumAnnotation = v1beta1.GroupName + "/config-checksum"
 
 // Images are the images that run where neither cluster nor instance names one.
 type Images struct {
-	Bind9, Bindcar string
+	Bind9   releases.Images
+	Bindcar string
 }
 
 // SidecarImage returns the image of sidecars that goes with an image of Lockstep: NAME-sidecar, with the same tag. Two images have no digest
@@ -93,6 +96,7 @@ func (w Workload) roleConfig() v1beta1.RoleConfig {
 func (w Workload) Config() Config {
 	return Config{
 		Layout:  PodLayout(),
+		Release: w.release(),
 		Role:    w.role(),
 		Options: w.mergedOptions(),
 		ACLs:    w.Cluster.ACLs,
@@ -138,32 +142,26 @@ func (w Workload) bind9Image() string {
 	if image := w.imageConfig().Image; image != "" {
 		return image
 	}
-	image := w.Images.Bind9
-	if version := w.version(); version != "" && version != v1beta1.DefaultVersion && w.hasTag() {
-		image = image[:strings.LastIndexByte(image, ':')+1] + version
+	return w.Images.Bind9.Of(w.version())
+}
+
+// release returns the release of BIND that runs, as far as a tag or the specification says so; it is empty if neither does.
+func (w Workload) release() releases.Release {
+	if image := w.imageConfig().Image; image != "" {
+		return releases.OfImage(image)
 	}
-	return image
+	return cmp.Or(releases.OfImage(w.bind9Image()), releases.OfVersion(w.version()))
 }
 
 // version returns the release of BIND that is asked for: the instance's, else the cluster's.
 func (w Workload) version() string {
-	version := w.Instance.Spec.Version
-	if version == "" || version == v1beta1.DefaultVersion && w.Cluster.Version != "" {
-		version = w.Cluster.Version
-	}
-	return version
-}
-
-// hasTag reports whether the default image has a tag, and no digest, which would decide in place of a tag.
-func (w Workload) hasTag() bool {
-	name := path.Base(w.Images.Bind9)
-	return strings.Contains(name, ":") && !strings.Contains(name, "@")
+	return cmp.Or(w.Instance.Spec.Version, w.Cluster.Version)
 }
 
 // ImageAdvice is what to do if named's image cannot be pulled that comes of a version; empty if it comes of an image's name.
 func (w Workload) ImageAdvice() string {
 	image, version := w.bind9Image(), w.version()
-	if image == w.Images.Bind9 || image == w.imageConfig().Image {
+	if w.imageConfig().Image != "" || w.Images.Bind9.Known(version) {
 		return ""
 	}
 	of := "Bind9Instance " + w.Instance.Name
@@ -173,7 +171,7 @@ func (w Workload) ImageAdvice() string {
 		of = "cluster " + w.Instance.Spec.ClusterRef
 	}
 	return fmt.Sprintf("spec.version %q of %s needs the image %s, which cannot be pulled: push it, or add image: {image: …} to the spec, with an image of BIND %s, or set version: %q, for which there is %s",
-		version, of, image, version, v1beta1.DefaultVersion, w.Images.Bind9)
+		version, of, image, version, cmp.Or(releases.OfImage(w.Images.Bind9.Standard()), releases.Default), w.Images.Bind9.Standard())
 }
 
 // bindcarImage returns the sidecar's image. The public sidecar cannot share a key that never leaves the pod, so ours stands

@@ -18,7 +18,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/releases"
 )
 
 func workload(t *testing.T) named.Workload {
@@ -28,8 +31,17 @@ func workload(t *testing.T) named.Workload {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "prod-primary-0", UID: "1"},
 			Spec:       v1beta1.Bind9InstanceSpec{ClusterRef: "prod", Role: v1beta1.RolePrimary},
 		},
-		Images: named.Images{Bind9: "registry.example:5000/lockstep-bind9:9.18", Bindcar: "lockstep:dev"},
+		Images: named.Images{Bind9: bindImages(t, "registry.example:5000/lockstep-bind9:9.20"), Bindcar: "lockstep:dev"},
 	}
+}
+
+func bindImages(t *testing.T, text string) releases.Images {
+	t.Helper()
+	images, err := releases.ParseImages(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return images
 }
 
 // statefulSet is the apply configuration as the object that it becomes.
@@ -195,6 +207,13 @@ func TestSameInputSameObjects(t *testing.T) {
 	}
 }
 
+// TestPorts: the sidecar and the Service expect named at the same port.
+func TestPorts(t *testing.T) {
+	if got := named.PodLayout().Port; got != layout.DNSPort || got != serving.Port {
+		t.Errorf("named listens on %d, the sidecar expects %d, the Service %d", got, layout.DNSPort, serving.Port)
+	}
+}
+
 func TestImages(t *testing.T) {
 	cases := map[string]struct {
 		instance, cluster string
@@ -203,12 +222,13 @@ func TestImages(t *testing.T) {
 		want, wantBindcar string
 		ignored           bool
 	}{
-		"default":           {want: "registry.example:5000/lockstep-bind9:9.18", wantBindcar: "lockstep:dev"},
-		"version":           {instance: "9.20", want: "registry.example:5000/lockstep-bind9:9.20", wantBindcar: "lockstep:dev"},
-		"cluster's version": {instance: "9.18", cluster: "9.20", want: "registry.example:5000/lockstep-bind9:9.20", wantBindcar: "lockstep:dev"},
-		"image":             {instance: "9.20", image: &v1beta1.ImageConfig{Image: "bind:mine"}, want: "bind:mine", wantBindcar: "lockstep:dev"},
-		"sidecar":           {bindcar: "mirror.example/lockstep:v1", want: "registry.example:5000/lockstep-bind9:9.18", wantBindcar: "mirror.example/lockstep:v1"},
-		"public sidecar":    {bindcar: "ghcr.io/firestoned/bindcar:v0.7.0", want: "registry.example:5000/lockstep-bind9:9.18", wantBindcar: "lockstep:dev", ignored: true},
+		"default":           {want: "registry.example:5000/lockstep-bind9:9.20", wantBindcar: "lockstep:dev"},
+		"version":           {instance: "9.18", want: "registry.example:5000/lockstep-bind9:9.18", wantBindcar: "lockstep:dev"},
+		"cluster's version": {cluster: "9.18", want: "registry.example:5000/lockstep-bind9:9.18", wantBindcar: "lockstep:dev"},
+		"one of its own":    {instance: "9.20", cluster: "9.18", want: "registry.example:5000/lockstep-bind9:9.20", wantBindcar: "lockstep:dev"},
+		"image":             {instance: "9.18", image: &v1beta1.ImageConfig{Image: "bind:mine"}, want: "bind:mine", wantBindcar: "lockstep:dev"},
+		"sidecar":           {bindcar: "mirror.example/lockstep:v1", want: "registry.example:5000/lockstep-bind9:9.20", wantBindcar: "mirror.example/lockstep:v1"},
+		"public sidecar":    {bindcar: "ghcr.io/firestoned/bindcar:v0.7.0", want: "registry.example:5000/lockstep-bind9:9.20", wantBindcar: "lockstep:dev", ignored: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -231,24 +251,25 @@ func TestImages(t *testing.T) {
 // TestVersionWithoutImage: a version that the image of a digest cannot have changes nothing, and one that decides on the image comes with
 // what to do if there is no such image.
 func TestVersionWithoutImage(t *testing.T) {
-	const advice = ` needs the image a.example:5000/bind9:9.20, which cannot be pulled: push it, or add image: {image: …} to the spec, with an image of BIND 9.20, or set version: "9.18", for which there is a.example:5000/bind9:9.18`
+	const advice = ` needs the image a.example:5000/bind9:9.18, which cannot be pulled: push it, or add image: {image: …} to the spec, with an image of BIND 9.18, or set version: "9.20", for which there is a.example:5000/bind9:9.20`
 	for name, c := range map[string]struct {
 		standard, image, instance, cluster string
 		owned                              bool
 		want, advice                       string
 	}{
-		"instance's":     {instance: "9.20", want: "a.example:5000/bind9:9.20", advice: `spec.version "9.20" of Bind9Instance prod-primary-0` + advice},
-		"cluster's":      {cluster: "9.20", want: "a.example:5000/bind9:9.20", advice: `spec.version "9.20" of cluster prod` + advice},
-		"made by it":     {instance: "9.20", cluster: "9.20", owned: true, want: "a.example:5000/bind9:9.20", advice: `spec.version "9.20" of Bind9Cluster prod` + advice},
-		"image":          {instance: "9.20", image: "bind:mine", want: "bind:mine"},
-		"default":        {instance: "9.18", want: "a.example:5000/bind9:9.18"},
-		"digest":         {instance: "9.20", standard: "a.example:5000/bind9@sha256:abcd", want: "a.example:5000/bind9@sha256:abcd"},
-		"tag and digest": {instance: "9.20", standard: "a.example:5000/bind9:9.18@sha256:abcd", want: "a.example:5000/bind9:9.18@sha256:abcd"},
-		"no tag":         {instance: "9.20", standard: "a.example:5000/bind9", want: "a.example:5000/bind9"},
+		"instance's":     {instance: "9.18", want: "a.example:5000/bind9:9.18", advice: `spec.version "9.18" of Bind9Instance prod-primary-0` + advice},
+		"cluster's":      {cluster: "9.18", want: "a.example:5000/bind9:9.18", advice: `spec.version "9.18" of cluster prod` + advice},
+		"made by it":     {instance: "9.18", cluster: "9.18", owned: true, want: "a.example:5000/bind9:9.18", advice: `spec.version "9.18" of Bind9Cluster prod` + advice},
+		"image":          {instance: "9.18", image: "bind:mine", want: "bind:mine"},
+		"default":        {instance: "9.20", want: "a.example:5000/bind9:9.20"},
+		"named":          {instance: "9.18", standard: "a.example:5000/bind9:9.20@sha256:abcd,9.18=b.example/bind@sha256:ef", want: "b.example/bind@sha256:ef"},
+		"digest":         {instance: "9.18", standard: "a.example:5000/bind9@sha256:abcd", want: "a.example:5000/bind9@sha256:abcd"},
+		"tag and digest": {instance: "9.18", standard: "a.example:5000/bind9:9.20@sha256:abcd", want: "a.example:5000/bind9:9.20@sha256:abcd"},
+		"no tag":         {instance: "9.18", standard: "a.example:5000/bind9", want: "a.example:5000/bind9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := workload(t)
-			w.Images.Bind9 = stdcmp.Or(c.standard, "a.example:5000/bind9:9.18")
+			w.Images.Bind9 = bindImages(t, stdcmp.Or(c.standard, "a.example:5000/bind9:9.20"))
 			w.Instance.Spec.Version, w.Cluster.Version, w.Instance.OwnerReferences = c.instance, c.cluster, nil
 			if c.image != "" {
 				w.Instance.Spec.Image = &v1beta1.ImageConfig{Image: c.image}

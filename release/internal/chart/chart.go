@@ -17,7 +17,10 @@ import (
 )
 
 // Images are those that the chart installs.
-type Images struct{ Lockstep, Sidecar, BIND manifest.Image }
+type Images struct {
+	Lockstep, Sidecar manifest.Image
+	Servers           manifest.Servers
+}
 
 var (
 	versionLine    = regexp.MustCompile(`(?m)^version:.*$`)
@@ -67,7 +70,7 @@ func setImages(text []byte, images Images) ([]byte, error) {
 		{"\n  repository: \"lockstep\"\n", "\n  repository: \"" + images.Lockstep.Name + "\"\n"},
 		{"\n  digest: \"\"\n", "\n  digest: \"" + images.Lockstep.Digest + "\"\n"},
 		{"\n  sidecarDigest: \"\"\n", "\n  sidecarDigest: \"" + images.Sidecar.Digest + "\"\n"},
-		{"\nbind9Image: \"\"\n", "\nbind9Image: \"" + images.BIND.String() + "\"\n"},
+		{"\nbind9Image: \"\"\n", "\nbind9Image: \"" + images.Servers.String() + "\"\n"},
 	} {
 		if n := bytes.Count(text, []byte(line[0])); n != 1 {
 			return nil, fmt.Errorf("expected one line %s in values.yaml, got %d", strings.TrimSpace(line[0]), n)

@@ -20,7 +20,10 @@ import (
 var images = Images{
 	Lockstep: manifest.Image{Name: "registry.example.com/lockstep", Tag: "v0.1.0", Digest: "sha256:aa"},
 	Sidecar:  manifest.Image{Name: "registry.example.com/lockstep-sidecar", Tag: "v0.1.0", Digest: "sha256:cc"},
-	BIND:     manifest.Image{Name: "registry.example.com/lockstep-bind9", Tag: "9.18-v0.1.0", Digest: "sha256:bb"},
+	Servers: manifest.Servers{
+		{Release: "9.20", Image: manifest.Image{Name: "registry.example.com/lockstep-bind9", Tag: "9.20-v0.1.0", Digest: "sha256:bb"}},
+		{Release: "9.18", Image: manifest.Image{Name: "registry.example.com/lockstep-bind9", Tag: "9.18-v0.1.0", Digest: "sha256:dd"}},
+	},
 }
 
 // The packaged chart of the repository installs the images of the release.
@@ -36,7 +39,7 @@ func TestImagesOfTheChart(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(unpack(t, body)["lockstep/values.yaml"]), &values); err != nil {
 		t.Fatal(err)
 	}
-	if i := values.Image; i.Repository != images.Lockstep.Name || i.Tag != "" || i.Digest != "sha256:aa" || i.SidecarDigest != "sha256:cc" || values.BIND9Image != images.BIND.String() {
+	if i := values.Image; i.Repository != images.Lockstep.Name || i.Tag != "" || i.Digest != "sha256:aa" || i.SidecarDigest != "sha256:cc" || values.BIND9Image != images.Servers.String() {
 		t.Errorf("the chart installs %+v", values)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -20,12 +21,34 @@ func (i Image) String() string { return i.Name + ":" + i.Tag + "@" + i.Digest }
 
 // Renderer renders what is below the folder manifests of the repository.
 type Renderer struct {
-	files                   filesys.FileSystem
-	lockstep, sidecar, bind Image
+	files             filesys.FileSystem
+	lockstep, sidecar Image
+	servers           Servers
+}
+
+// Server is an image of a release of BIND, such as 9.20.
+type Server struct {
+	Release string
+	Image   Image
+}
+
+// Servers are the images of all releases of BIND, the default one first.
+type Servers []Server
+
+// String returns them as --bind9-image takes them.
+func (s Servers) String() string {
+	var b strings.Builder
+	for i, server := range s {
+		if i > 0 {
+			b.WriteString("," + server.Release + "=")
+		}
+		b.WriteString(server.Image.String())
+	}
+	return b.String()
 }
 
 // NewRenderer reads the manifests of the repository at root.
-func NewRenderer(root string, lockstep, sidecar, bind Image) (*Renderer, error) {
+func NewRenderer(root string, lockstep, sidecar Image, servers Servers) (*Renderer, error) {
 	files := filesys.MakeFsInMemory()
 	source := os.DirFS(root)
 	err := fs.WalkDir(source, "manifests", func(name string, entry fs.DirEntry, err error) error {
@@ -38,7 +61,7 @@ func NewRenderer(root string, lockstep, sidecar, bind Image) (*Renderer, error) 
 		}
 		return files.WriteFile("/"+name, body)
 	})
-	return &Renderer{files, lockstep, sidecar, bind}, err
+	return &Renderer{files, lockstep, sidecar, servers}, err
 }
 
 // overlay adds the images of the release to another overlay.
@@ -62,7 +85,7 @@ replacements:
 // Overlay renders an overlay, for example default.
 func (r *Renderer) Overlay(name string) ([]byte, error) {
 	const folder = "/manifests/overlays/release"
-	text := fmt.Sprintf(overlay, name, r.lockstep.Name, r.lockstep.Tag, r.lockstep.Digest, "--bindcar-image="+r.sidecar.String(), "--bind9-image="+r.bind.String())
+	text := fmt.Sprintf(overlay, name, r.lockstep.Name, r.lockstep.Tag, r.lockstep.Digest, "--bindcar-image="+r.sidecar.String(), "--bind9-image="+r.servers.String())
 	if err := r.files.WriteFile(folder+"/kustomization.yaml", []byte(text)); err != nil {
 		return nil, err
 	}

@@ -11,7 +11,9 @@ func renderer(t *testing.T) *Renderer {
 	t.Helper()
 	digest := "sha256:" + strings.Repeat("0", 63)
 	r, err := NewRenderer("../../..", Image{"registry.example/lockstep", "v0.1.0", digest + "1"},
-		Image{"registry.example/lockstep-sidecar", "v0.1.0", digest + "3"}, Image{"registry.example/lockstep-bind9", "9.18-v0.1.0", digest + "2"})
+		Image{"registry.example/lockstep-sidecar", "v0.1.0", digest + "3"}, Servers{
+			{"9.20", Image{"registry.example/lockstep-bind9", "9.20-v0.1.0", digest + "2"}}, {"9.18", Image{"registry.example/lockstep-bind9", "9.18-v0.1.0", digest + "4"}},
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +37,8 @@ func TestOverlayHasImages(t *testing.T) {
 				t.Errorf("the fleet manager has the release's image %d times, want once", n)
 			}
 			for _, want := range []string{"bindcar-image=registry.example/lockstep-sidecar:v0.1.0@sha256:" + strings.Repeat("0", 63) + "3",
-				"bind9-image=registry.example/lockstep-bind9:9.18-v0.1.0@sha256:" + strings.Repeat("0", 63) + "2"} {
+				"bind9-image=registry.example/lockstep-bind9:9.20-v0.1.0@sha256:" + strings.Repeat("0", 63) +
+					"2,9.18=registry.example/lockstep-bind9:9.18-v0.1.0@sha256:" + strings.Repeat("0", 63) + "4"} {
 				if strings.Count(text, "- --"+want+"\n") != 1 {
 					t.Errorf("there is no --%s", want)
 				}

@@ -36,6 +36,8 @@ type Options struct {
 	ZonesDir string
 	// KeyNamesDir has the names of the TSIG keys: layout.KeyNames in a directory for each role.
 	KeyNamesDir string
+	// DNSPort is where named answers DNS, on the addresses of this pod.
+	DNSPort int
 	// RequestRate is how many requests per second are served.
 	RequestRate int
 	// LogLevel is error, warn, info, debug or trace; empty to log as -v says.
@@ -56,6 +58,7 @@ func NewOptions() *Options {
 		NoticeAddress: fmt.Sprintf("127.0.0.1:%d", layout.NoticePort),
 		ZonesDir:      layout.ZonesDir,
 		KeyNamesDir:   layout.KeyNamesDir,
+		DNSPort:       layout.DNSPort,
 		RequestRate:   2000,
 	}
 }
@@ -73,6 +76,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.NoticeAddress, "notice-address", o.NoticeAddress, "Address on loopback where named's NOTIFY is awaited.")
 	fs.StringVar(&o.ZonesDir, "zones-dir", o.ZonesDir, "Directory of zone files, shared with named.")
 	fs.StringVar(&o.KeyNamesDir, "key-names-dir", o.KeyNamesDir, "Directory with the names of the TSIG keys.")
+	fs.IntVar(&o.DNSPort, "dns-port", o.DNSPort, "Port of named for DNS.")
 	fs.IntVar(&o.RequestRate, "request-rate", o.RequestRate, "Requests per second that are served; more are answered 429.")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "One of error, warn, info, debug, trace, instead of -v: what logLevel of an instance sets.")
 }

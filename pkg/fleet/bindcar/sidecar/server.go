@@ -48,7 +48,7 @@ func newServer(options Options) (*server, error) {
 		metrics:       newMetrics(),
 		zones:         &zonefile.Dir{Path: options.ZonesDir},
 		statistics:    statistics.Channel{URL: options.StatisticsURL},
-		tsigKeys:      &tsigKeys{options.KeyNamesDir, control},
+		tsigKeys:      &tsigKeys{options.KeyNamesDir, control, options.DNSPort},
 		noticeAddress: options.NoticeAddress,
 	}
 	s.readiness.ask = s.askVersion

@@ -66,7 +66,7 @@ func (s *sidecar) run(t testing.TB, adjust func(*server)) {
 	var err error
 	s.server, err = newServer(Options{
 		RNDCAddress: s.ControlAddr(), RNDCKeyFile: s.Layout.ControlKeyFile, StatisticsURL: s.StatisticsURL(), NoticeAddress: s.NoticeAddr().String(),
-		ZonesDir: s.Layout.ZonesDir, KeyNamesDir: s.Layout.KeyDir,
+		ZonesDir: s.Layout.ZonesDir, KeyNamesDir: s.Layout.KeyDir, DNSPort: int(s.DNS().Port()),
 		RequestRate: 1000,
 	})
 	if err != nil {

@@ -6,13 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/miekg/dns"
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
@@ -29,6 +34,8 @@ var keyRoles = []clause.KeyRole{clause.KeyUpdate, clause.KeyTransfer}
 type tsigKeys struct {
 	namesDir string
 	control  *rndc.Client
+	// dnsPort is where named answers DNS.
+	dnsPort int
 }
 
 // readNames reads the names of the keys that named should have; none when it needs none in the role.
@@ -85,28 +92,87 @@ var tsigLine = regexp.MustCompile(`(?m)type "static"; key "([^"]+)";`)
 // loadedNames are the keys that named has, by role. A ring is identified by its revision, which is the name of a key as well: key files
 // of another version would have another.
 func (k *tsigKeys) loadedNames(ctx context.Context) (loaded map[string][]string, complete bool, err error) {
-	text, err := k.control.Command(ctx, "tsig-list")
+	has, err := k.listKeys(ctx)
 	if err != nil {
 		return nil, false, err
-	}
-	has := map[string]bool{}
-	for _, found := range tsigLine.FindAllStringSubmatch(text, -1) {
-		has[strings.TrimSuffix(found[1], ".")] = true
 	}
 	loaded, complete = map[string][]string{}, true
 	for _, role := range keyRoles {
 		names, err := k.readNames(role)
-		switch {
-		case err != nil:
+		if err == nil && names.Revision != "" {
+			var is bool
+			if is, err = has(names.Revision); is {
+				loaded[string(role)] = names.Accepted
+			} else {
+				complete = false
+			}
+		}
+		if err != nil {
 			return nil, false, err
-		case names.Revision == "":
-		case has[strings.TrimSuffix(names.Revision, ".")]:
-			loaded[string(role)] = names.Accepted
-		default:
-			complete = false
 		}
 	}
 	return loaded, complete, nil
+}
+
+// listKeys returns what tells whether named has a key. BIND 9.20 lists none, and is asked about each.
+func (k *tsigKeys) listKeys(ctx context.Context) (has func(name string) (bool, error), err error) {
+	text, err := k.control.Command(ctx, "tsig-list")
+	if err != nil {
+		if strings.Contains(err.Error(), "unknown command") {
+			return func(name string) (bool, error) { return k.knowsKey(ctx, name) }, nil
+		}
+		return nil, err
+	}
+	all := map[string]bool{}
+	for _, found := range tsigLine.FindAllStringSubmatch(text, -1) {
+		all[strings.TrimSuffix(found[1], ".")] = true
+	}
+	return func(name string) (bool, error) { return all[strings.TrimSuffix(name, ".")], nil }, nil
+}
+
+// knowsTimeout is how long named may take to say whether it knows a key.
+const knowsTimeout = 2 * time.Second
+
+// knowsKey asks named whether it has a key, without the key's secret: a request that is signed with another one is answered BADSIG if it
+// does, BADKEY if not (RFC 8945 section 5.2).
+func (k *tsigKeys) knowsKey(ctx context.Context, name string) (bool, error) {
+	var errs []error
+	for _, address := range k.ownAddresses() {
+		request := new(dns.Msg).SetQuestion(".", dns.TypeSOA)
+		request.SetTsig(dns.Fqdn(name), dns.Fqdn(rndc.DefaultAlgorithm), 300, time.Now().Unix())
+		client := dns.Client{Net: "tcp", Timeout: knowsTimeout, TsigSecret: map[string]string{dns.Fqdn(name): "bm8gc2VjcmV0"}}
+		reply, _, err := client.ExchangeContext(ctx, request, address)
+		var says uint16
+		if reply != nil && reply.IsTsig() != nil {
+			says = reply.IsTsig().Error
+		}
+		switch {
+		case says == dns.RcodeBadSig:
+			return true, nil
+		case says == dns.RcodeBadKey:
+			return false, nil
+		case err == nil:
+			err = fmt.Errorf("named answers %s", dns.RcodeToString[reply.Rcode])
+		}
+		errs = append(errs, fmt.Errorf("asking %s about a key: %w", address, err))
+	}
+	return false, errors.Join(errs...)
+}
+
+// ownAddresses are where named may listen: on loopback, unless listenOn says otherwise, or on the pod's addresses.
+func (k *tsigKeys) ownAddresses() []string {
+	port := strconv.Itoa(k.dnsPort)
+	all := []string{net.JoinHostPort("127.0.0.1", port)}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return all
+	}
+	for _, a := range addresses {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && !prefix.Addr().IsLoopback() && !prefix.Addr().IsLinkLocalUnicast() {
+			all = append(all, net.JoinHostPort(prefix.Addr().Unmap().String(), port))
+		}
+	}
+	return all
 }
 
 // errKeysPending says that the files with the keys have yet to reach named's container.

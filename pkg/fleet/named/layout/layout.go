@@ -6,6 +6,8 @@ package layout
 const (
 	// ControlPort is named's control channel (rndc).
 	ControlPort = 9953
+	// DNSPort is where named answers, as the Service and the probes expect it.
+	DNSPort = 5353
 	// StatisticsPort is named's statistics channel (HTTP, JSON).
 	StatisticsPort = 8053
 	// NoticePort is where the sidecar awaits named's NOTIFY, UDP and TCP.

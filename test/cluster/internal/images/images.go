@@ -18,7 +18,6 @@ import (
 const (
 	Lockstep = "docker.io/library/lockstep:dev"
 	Sidecar  = "docker.io/library/lockstep-sidecar:dev"
-	BIND     = "docker.io/library/lockstep-bind9:9.18"
 	Pause    = "docker.io/library/lockstep-pause:1"
 	Probe    = "docker.io/library/lockstep-probe:1"
 )
@@ -50,9 +49,6 @@ func (b Builder) Project() []Recipe { return append(b.Components(), b.Servers().
 func (b Builder) Components() []Recipe {
 	return []Recipe{{Lockstep, "lockstep.tar", b.buildLockstep}, {Sidecar, "lockstep-sidecar.tar", b.buildSidecar}}
 }
-
-// Servers returns the image of BIND.
-func (b Builder) Servers() []Recipe { return []Recipe{{BIND, bindFile, b.buildBIND}} }
 
 // Sandbox returns the image that every pod needs, one the cluster cannot start
 // without.
