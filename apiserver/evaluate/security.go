@@ -160,12 +160,8 @@ func (e *Evaluator) validatedZone(z *desired.Zone, now time.Time, parents int) v
 		if o.Authoritative && !s.Unsigned {
 			server.Serial = o.Serial
 		}
-		if o.Mirror != nil && !o.Mirror.IsPartial() {
-			server.Content = o.Mirror
-		} else if o.Mirror != nil {
-			if k := e.answers.Keys(PlaceOf(s, out.Name)); k != nil && now.Sub(k.At) < keysTimeout {
-				server.Keys = k.Msg
-			}
+		if o.Mirror != nil {
+			server.Content, server.Keys = e.keysFrom(o.Mirror, PlaceOf(s, out.Name), now)
 		}
 		out.Servers[i] = server
 	}
@@ -176,6 +172,30 @@ func (e *Evaluator) validatedZone(z *desired.Zone, now time.Time, parents int) v
 		}
 	}
 	return out
+}
+
+// keysFrom says where the keys of a zone on a server are to be seen: in its content, or in an answer if it is read by query, or signs its
+// answers but not what it transfers.
+func (e *Evaluator) keysFrom(m *observe.Mirror, place Place, now time.Time) (*observe.Mirror, *dns.Msg) {
+	partial := m.IsPartial()
+	if !partial && HasKeys(m) {
+		return m, nil
+	}
+	k := e.answers.Keys(place)
+	usable := k != nil && k.Msg != nil && now.Sub(k.At) < keysTimeout
+	switch {
+	case usable && (partial || slices.ContainsFunc(k.Msg.Answer, func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeDNSKEY })):
+		return nil, k.Msg
+	case partial:
+		return nil, nil
+	}
+	return m, nil
+}
+
+// HasKeys reports whether a zone's content has DNSKEY records.
+func HasKeys(m *observe.Mirror) bool {
+	_, signed := m.Get(rrset.Key{Name: m.Zone, Type: dns.TypeDNSKEY})
+	return signed
 }
 
 // sharesServers reports whether one server has both zones: then whoever runs it has permitted the name of the parent, too. Of zones of
@@ -191,13 +211,15 @@ type SecurityState struct {
 	// Servers are the verdicts by server, of the apex and of the zone's signatures.
 	Servers []dnssec.Security
 	Codes   []uint16
+	// Answers is how many answers to questions were Bogus.
+	Answers int
 	// Signed is true if resolvers expect signatures; Moving if some have expired or expire soon, so that verdicts change with time.
 	Signed, Moving bool
 }
 
 // Equal compares two states.
 func (s SecurityState) Equal(o SecurityState) bool {
-	return slices.Equal(s.Servers, o.Servers) && slices.Equal(s.Codes, o.Codes) && s.Signed == o.Signed
+	return slices.Equal(s.Servers, o.Servers) && slices.Equal(s.Codes, o.Codes) && s.Answers == o.Answers && s.Signed == o.Signed
 }
 
 // Security is the present state of a zone.
@@ -208,6 +230,7 @@ func (e *Evaluator) Security(z *desired.Zone, now time.Time) (s SecurityState) {
 		v := w.Of(i, nil)
 		s.Servers, s.Codes = append(s.Servers, v.Security), append(s.Codes, v.Code)
 		s.Moving = s.Moving || v.Security == dnssec.Expiring || v.Security == dnssec.Bogus
+		s.Answers += len(e.answers.Bogus(PlaceOf(z.Servers[i], z.Declared.ZoneName()), now))
 	}
 	return s
 }

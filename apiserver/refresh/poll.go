@@ -120,8 +120,8 @@ func (t *tracker) askServer(w *trackedZone, i int) {
 			ctx, cancel := context.WithTimeout(t.ctx, t.refresher.options.Deadline)
 			defer cancel()
 			t.refresher.awaitAnswers(ctx, z, z.Servers[i], began, urgent)
-			t.refresher.askKeys(ctx, map[*desired.Zone]bool{z: true})
 		}
+		t.refresher.askKeys(t.ctx, map[*desired.Zone]bool{z: true})
 		return func() { t.handleAnswered(z, i) }
 	})
 }

@@ -58,7 +58,8 @@ func (a *asker) isOld(z *desired.Zone, since time.Time) bool {
 	})
 }
 
-// askKeys asks servers that are read by query for the keys of some zones, as far as their last answers are old.
+// askKeys asks for the keys of some zones, as far as the last answers are old: servers that are read by query, and those of signed zones
+// that transfer no keys.
 func (a *asker) askKeys(ctx context.Context, zones map[*desired.Zone]bool) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
 	defer cancel()
@@ -66,12 +67,12 @@ func (a *asker) askKeys(ctx context.Context, zones map[*desired.Zone]bool) {
 	now := time.Now()
 	for z := range zones {
 		for _, s := range z.Servers {
-			if s.ReadBy != v1beta1.ReadByQuery || !s.Addr.IsValid() {
-				continue
-			}
 			place := evaluate.PlaceOf(s, z.Declared.ZoneName())
 			o, k := a.answers.Full(place), a.answers.Keys(place)
-			if o == nil || !o.Authoritative {
+			if !s.Addr.IsValid() || o == nil || !o.Authoritative || o.Mirror == nil {
+				continue
+			}
+			if s.ReadBy != v1beta1.ReadByQuery && (evaluate.HasKeys(o.Mirror) || !a.evaluator.View(z, now).IsSigned()) {
 				continue
 			}
 			if k == nil || now.Sub(k.At) > keysAge || k.Serial != o.Serial && now.Sub(k.At) > minKeysAge {
@@ -165,14 +166,9 @@ func (a *asker) judgeAnswer(ctx context.Context, z *desired.Zone, server int, k 
 	wg.Go(func() { a.askKeysOf(ctx, z, s, place, since) })
 	m, err := a.askSigned(ctx, z, s, k)
 	wg.Wait()
-	if o := a.answers.Full(place); o != nil {
-		if o.Mirror != nil && !o.Mirror.IsPartial() {
-			answer.Content = o.Mirror
-		}
-		if o.Authoritative && !s.Unsigned {
-			answer.Serial = o.Serial
-		}
-	}
+	now := time.Now()
+	view := a.evaluator.View(z, now)
+	answer.Content, answer.Serial = view.Stamp(server)
 	var keys *dns.Msg
 	if known := a.answers.Keys(place); known != nil {
 		keys = known.Msg
@@ -183,9 +179,7 @@ func (a *asker) judgeAnswer(ctx context.Context, z *desired.Zone, server int, k 
 	case keys == nil:
 		answer.Verdict = dnssec.Verdict{Security: dnssec.Unknown, Detail: "no answer to a question about the keys of the zone"}
 	default:
-		now := time.Now()
-		apex := a.evaluator.View(z, now).Servers[server]
-		answer.Verdict = apex.Judge(m, keys, a.evaluator.Clock(now), z.CutsIn(m)...)
+		answer.Verdict = view.Servers[server].Judge(m, keys, a.evaluator.Clock(now), z.CutsIn(m)...)
 	}
 	return answer
 }

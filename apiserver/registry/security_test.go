@@ -313,3 +313,62 @@ func TestSecurityByQuery(t *testing.T) {
 		}
 	}
 }
+
+// A server that signs its answers, and not what it transfers, is judged by its answers.
+func TestSecurityOfAnswersAlone(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t, "example.test.")
+	const plain = "$TTL 300\n@ SOA ns1 hostmaster 1 3600 600 86400 60\n@ NS ns1\nns1 A 192.0.2.1\nwww A 192.0.2.10\n"
+	anchors := validate.Anchors{"example.test.": s.ds}
+	w := newWorld(t, func(o *testOptions) { o.TrustAnchors = func() *validate.Anchors { return &anchors } })
+	server := bind.Start(t, bind.Options{Transfer: w.Key, Zones: []bind.Zone{{Name: "example.test.", File: plain}}})
+	path := filepath.Join(server.Dir, "named.conf")
+	conf, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := strings.Index(string(conf), `zone "example.test."`)
+	views := string(conf[:at]) + `view "ours" { match-clients { key "transfer."; key "update."; };` + string(conf[at:]) + `};
+view "public" { match-clients { any; }; zone "example.test." { type primary; file "public.zone"; }; };
+`
+	for name, text := range map[string]string{path: views, filepath.Join(server.Dir, "public.zone"): s.sign("www A 192.0.2.10\n", 10*day)} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.Restart(t)
+	w.Server("one", v1beta1.RolePrimary, server.Addr)
+	z := fakekube.Zone("example.test", "one")
+	w.Apply(z)
+	w.Apply(w.Record(z, "www", "192.0.2.10"))
+	for _, object := range []string{"arecord.www", "dnszone.example.test"} {
+		w.Eventually("the answers are judged", func() bool { return security(w.get(object), "one").Security == syncv1.SecuritySecure })
+		if row := security(w.listed(object), "one"); row.Security != syncv1.SecuritySecure || row.State != syncv1.StateInSync {
+			t.Errorf("list: %+v", row)
+		}
+	}
+}
+
+// That a name does not exist has to be proven: a zone without its chain of NSEC3 records is Bogus, and what exists in it is not. Opt-out makes
+// no difference to the zone.
+func TestSecurityOfDenial(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t, "example.test.")
+	for _, options := range [][]string{{}, {"-3", "-", "-H", "0"}, {"-3", "-", "-H", "0", "-A"}} {
+		good := s.sign("www A 192.0.2.10\n", 10*day, options...)
+		files := map[syncv1.Security]string{syncv1.SecuritySecure: good}
+		if len(options) > 0 {
+			files[syncv1.SecurityBogus] = strings.ReplaceAll(good, "IN NSEC3\t", "IN TYPE65300 \\# 0 ;")
+		}
+		for want, file := range files {
+			w := secured(t, validate.Anchors{"example.test.": s.ds}, []string{"www"}, map[string]string{"one": file})
+			w.Eventually(string(want), func() bool { return security(w.get("dnszone.example.test"), "one").Security == want })
+			if row := security(w.listed("dnszone.example.test"), "one"); row.Security != want {
+				t.Errorf("%v, list: %+v", options, row)
+			}
+			if row := security(w.get("arecord.www"), "one"); row.Security != syncv1.SecuritySecure {
+				t.Errorf("%v: what exists is %s: %s", options, row.Security, row.Message)
+			}
+		}
+	}
+}

@@ -37,7 +37,8 @@ func (v *Validator) View(z Zone, now time.Time, answer func(server int, k rrset.
 	return &View{Result: v.Zone(z, now), Answer: answer, validator: v, zone: z, now: now, limits: limitsOf(v.Clock(now))}
 }
 
-// Of judges a server by some RRsets; by all of the zone if keys is nil. The probe is asked about for that.
+// Of judges a server by some RRsets; by all of the zone if keys is nil. That a name does not exist may be proven less well than the zone
+// (opt-out), or not be asked: about the zone it says something only if the proof is Bogus.
 func (w *View) Of(server int, keys []rrset.Key) dnssec.Verdict {
 	a := w.Servers[server]
 	var v dnssec.Verdict
@@ -51,11 +52,17 @@ func (w *View) Of(server int, keys []rrset.Key) dnssec.Verdict {
 		return v
 	}
 	for _, k := range keys {
-		if answer := w.answer(server, k); answer != nil {
+		answer := w.answer(server, k)
+		if answer != nil && (answer.Verdict.Security == dnssec.Bogus || k.Name != probe+w.Name) {
 			v = worst(v, answer.Verdict)
 		}
 	}
 	return v
+}
+
+// Stamp returns what an answer that a server gives now has as its Content and Serial.
+func (w *View) Stamp(server int) (content *observe.Mirror, serial uint32) {
+	return w.zone.Servers[server].Content, w.zone.Servers[server].Serial
 }
 
 // answer is the last verdict about an answer of a server that it could give now as well; nil if there is none.
