@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 )
 
 // Config is what a Server is made from.
@@ -32,6 +33,8 @@ type Config struct {
 	Client *certs.Follower
 	// Serving is the serving certificate that the fleet manager issues; nil when it comes from files.
 	Serving *certs.Follower
+	// TrustAnchors follows the file with trust anchors; nil if there is none.
+	TrustAnchors *validate.AnchorFile
 }
 
 // Config turns flags into a configuration. It opens the port.
@@ -53,6 +56,12 @@ func (o *Options) Config() (*Config, error) {
 	var err error
 	if c.Verdicts.Vantages, err = o.vantages(c.Client.ClientConfig); err != nil {
 		return nil, err
+	}
+	if o.TrustAnchorFile != "" {
+		if c.TrustAnchors, err = validate.OpenAnchors(o.TrustAnchorFile); err != nil {
+			return nil, fmt.Errorf("--trust-anchor-file: %w", err)
+		}
+		c.Verdicts.TrustAnchors = c.TrustAnchors.Anchors
 	}
 	sidecars := bindcar.NewClient(bindcar.ClientOptions{TLS: c.Client.ClientConfig, Gate: c.Verdicts.Gate})
 	c.Verdicts.Notifications = func(ctx context.Context, server refresh.Peer, fn func(bindcar.Notification)) error {

@@ -42,6 +42,8 @@ type Options struct {
 	// certificates, besides Lockstep's own.
 	Vantages      []string
 	VantageCAFile string
+	// TrustAnchorFile has DS and DNSKEY records by which signed zones are validated.
+	TrustAnchorFile string
 }
 
 // vantageTimeout is how long a vantage may take: one question, and one for the name of the server.
@@ -89,7 +91,7 @@ func NewOptions() *Options {
 		CoreAPI:        genericoptions.NewCoreAPIOptions(),
 		Verdicts: registry.Options{MaxAge: time.Second, Options: refresh.Options{
 			Deadline: 2 * time.Second, WatchInterval: 500 * time.Millisecond, VerifyInterval: 5 * time.Minute, QuestionRate: 2000, Limits: observe.DefaultLimits(),
-			Gate: outbound.NewGate(nil, outbound.Limits{}),
+			SignatureNotice: 72 * time.Hour, Gate: outbound.NewGate(nil, outbound.Limits{}),
 		}},
 		Namespace: cmp.Or(os.Getenv("POD_NAMESPACE"), "lockstep-system"),
 	}
@@ -115,6 +117,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.Verdicts.VerifyInterval, "verify-interval", o.Verdicts.VerifyInterval, "how often to transfer a zone completely although its serial has not changed; 0 for never")
 	fs.StringArrayVar(&o.Vantages, "vantage", o.Vantages, "a vantage that is asked what clients get where it runs, as NAME=https://HOST:PORT; may be repeated")
 	fs.StringVar(&o.VantageCAFile, "vantage-ca-file", o.VantageCAFile, "file with authorities that verify the certificates of vantages, besides Lockstep's own")
+	fs.StringVar(&o.TrustAnchorFile, "trust-anchor-file", o.TrustAnchorFile, "file with DS or DNSKEY records, as lines of a zone file, that vouch for the keys of signed zones; it is read again when it changes")
+	fs.DurationVar(&o.Verdicts.SignatureNotice, "signature-notice", o.Verdicts.SignatureNotice, "how long before a DNSSEC signature expires it is reported as Expiring")
 	o.Verdicts.Limits.AddFlags(fs)
 	o.ServerRun.AddUniversalFlags(fs)
 	o.SecureServing.AddFlags(fs)
@@ -139,6 +143,7 @@ func (o *Options) Validate() error {
 		{"--deadline", o.Verdicts.Deadline, 50 * time.Millisecond, 30 * time.Second}, // requests end after a minute
 		{"--watch-interval", o.Verdicts.WatchInterval, 50 * time.Millisecond, time.Minute},
 		{"--verify-interval", o.Verdicts.VerifyInterval, 0, 24 * time.Hour},
+		{"--signature-notice", o.Verdicts.SignatureNotice, 0, 365 * 24 * time.Hour},
 	} {
 		if f.value < f.min || f.value > f.max {
 			errs = append(errs, fmt.Errorf("%s=%s: must be from %s to %s", f.flag, f.value, f.min, f.max))

@@ -9,12 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/server"
 	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/klog/v2"
 	"k8s.io/kube-openapi/pkg/common"
 
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/component"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 )
 
 type (
@@ -29,6 +31,7 @@ type Server struct {
 	client   *certs.Follower // nil to ask no sidecar
 	serving  *certs.Follower // nil when files have the certificate
 	shutdown *gracefulShutdown
+	anchors  *validate.AnchorFile // nil if there is none
 }
 
 // New builds the server. It talks to nobody yet.
@@ -44,7 +47,7 @@ func (c Completed) New() (*Server, error) {
 	if err := installGroup(generic, verdicts); err != nil {
 		return nil, err
 	}
-	s := &Server{Generic: generic, Verdicts: verdicts, client: c.config.Client, serving: c.config.Serving, shutdown: c.shutdown}
+	s := &Server{Generic: generic, Verdicts: verdicts, client: c.config.Client, serving: c.config.Serving, shutdown: c.shutdown, anchors: c.config.TrustAnchors}
 	if err := generic.AddReadyzChecks(verdicts.Informers()); err != nil {
 		return nil, fmt.Errorf("adding a readiness check: %w", err)
 	}
@@ -91,6 +94,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.client != nil {
 		go s.client.Run(running)
 	}
+	if s.anchors != nil {
+		go s.followAnchors(running)
+	}
 	if s.serving != nil {
 		go s.serving.Run(running)
 		s.awaitCertificate(ctx)
@@ -99,6 +105,23 @@ func (s *Server) Run(ctx context.Context) error {
 	prepared := s.Generic.PrepareRun()
 	s.undocumentCommonPaths()
 	return prepared.RunWithContext(ctx)
+}
+
+// anchorInterval is how often the file with trust anchors is read. Kubernetes updates a mounted ConfigMap within about a minute.
+const anchorInterval = 10 * time.Second
+
+// followAnchors reads the file with trust anchors again and again. A file that cannot be used changes nothing.
+func (s *Server) followAnchors(ctx context.Context) {
+	failure := ""
+	wait.UntilWithContext(ctx, func(context.Context) {
+		err := s.anchors.Reload()
+		if err != nil && err.Error() != failure {
+			klog.ErrorS(err, "The trust anchors stay as they were: the file cannot be used")
+		}
+		if failure = ""; err != nil {
+			failure = err.Error()
+		}
+	}, anchorInterval)
 }
 
 // undocumentCommonPaths leaves only our group in the OpenAPI documents. Of what every API server has, such as the list of

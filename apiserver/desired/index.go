@@ -304,6 +304,14 @@ func (x *Index) Resolve(key Key) (s Subject, ok bool) {
 	return s, ok
 }
 
+// Parent is the present snapshot of the zone above one; nil if no such zone is served.
+func (x *Index) Parent(z *Zone) *Zone {
+	if z.parent == nil {
+		return nil
+	}
+	return x.Zone(*z.parent)
+}
+
 // tryResolve succeeds if the object stayed in its zones while their snapshots were made.
 func (x *Index) tryResolve(s *Subject) bool {
 	x.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -14,6 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
@@ -66,6 +68,30 @@ func (z *Zone) Below(s observe.Server) []string {
 	covering := z.covering()
 	return slices.DeleteFunc(slices.Clone(below), func(name string) bool { return !slices.Contains(covering, name) })
 }
+
+// CutsIn are the names at or above those in an answer at which the zone declares a delegation, or below which its servers have another zone.
+func (z *Zone) CutsIn(m *dns.Msg) (cuts []string) {
+	zone, below := z.Declared.ZoneName(), z.allBelow()
+	for _, rr := range slices.Concat(m.Answer, m.Ns) {
+		names := []string{rr.Header().Name}
+		if cname, ok := rr.(*dns.CNAME); ok {
+			names = append(names, cname.Target)
+		}
+		for _, name := range names {
+			name, err := rrset.CanonicalName(name)
+			for ; err == nil && len(cuts) < maxCuts && name != zone && rrset.IsSubdomain(name, zone); name = rrset.ParentName(name) {
+				_, served := slices.BinarySearch(below, name)
+				if !slices.Contains(cuts, name) && (served || len(z.Declared.QuestionFor(rrset.Key{Name: name, Type: dns.TypeNS}).Want.Rdata) > 0) {
+					cuts = append(cuts, name)
+				}
+			}
+		}
+	}
+	return cuts
+}
+
+// maxCuts bounds CutsIn.
+const maxCuts = 64
 
 // HasBelow compares the zones below two zones.
 func (z *Zone) HasBelow(o *Zone) bool { return maps.EqualFunc(z.below, o.below, slices.Equal) }

@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 )
 
 const (
@@ -57,6 +58,7 @@ type Answers struct {
 	paths *cache.Expiring // of observe.Observations, by zoneOnPath; of syncstatus.PathAnswers for further paths
 	// further are the further paths that a zone was asked about on, by desired.ZoneKey.
 	further *cache.Expiring
+	judged  judgedAnswers
 
 	mu    sync.Mutex
 	zones map[Place]*zoneAnswer
@@ -72,7 +74,9 @@ type zoneAnswer struct {
 
 // NewAnswers returns a table without answers.
 func NewAnswers() *Answers {
-	return &Answers{zones: map[Place]*zoneAnswer{}, pods: cache.NewExpiring(), paths: cache.NewExpiring(), further: cache.NewExpiring()}
+	return &Answers{zones: map[Place]*zoneAnswer{}, pods: cache.NewExpiring(), paths: cache.NewExpiring(), further: cache.NewExpiring(), judged: judgedAnswers{
+		places: map[Place]map[rrset.Key]*validate.Answer{}, keys: map[Place]*KeysAnswer{},
+	}}
 }
 
 // entryAt finds or creates the entry of a place. a.mu is held.

@@ -15,6 +15,7 @@ import (
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 )
 
 // Evaluator computes SyncStatus objects. It is safe for concurrent use.
@@ -22,14 +23,15 @@ type Evaluator struct {
 	index   *desired.Index
 	answers *Answers
 	// vantages are the names of those who ask from elsewhere.
-	vantages []string
-	lag      lagHistory
-	ttls     ttlHistory
+	vantages  []string
+	lag       lagHistory
+	ttls      ttlHistory
+	validator *validate.Validator
 }
 
-// New evaluates a desired state by the answers of servers, to the API server and to some vantages.
-func New(index *desired.Index, answers *Answers, vantages ...string) *Evaluator {
-	return &Evaluator{index: index, answers: answers, vantages: vantages, lag: lagHistory{since: cache.NewExpiring()}}
+// New evaluates a desired state by the answers of servers, to the API server and to some vantages, and validates them.
+func New(index *desired.Index, answers *Answers, validator *validate.Validator, vantages ...string) *Evaluator {
+	return &Evaluator{index: index, answers: answers, validator: validator, vantages: vantages, lag: lagHistory{since: cache.NewExpiring()}}
 }
 
 // ContentReplaced takes note that a server has other content of a zone than it last had: resolvers may keep the old for a
@@ -39,11 +41,13 @@ func (e *Evaluator) ContentReplaced(server observe.Peer, was, is *observe.Mirror
 }
 
 // Judge compares a zone with the last answers of its servers. Those of servers that are read by query must be from since or later
-// for each RRset, unless the zone has not changed; with a zero since older ones will do, for a while.
-func (e *Evaluator) Judge(z *desired.Zone, since time.Time) *syncstatus.Evaluation {
-	zone := z.Declared.ZoneName()
-	return syncstatus.Evaluate(z.Declared, z.Servers, e.answers.ofZone(z), time.Now(), syncstatus.History{
-		Since: since,
+// for each RRset, unless the zone has not changed; with a zero since older ones will do, for a while. withChain shows the chain of what is
+// signed.
+func (e *Evaluator) Judge(z *desired.Zone, since time.Time, withChain bool) *syncstatus.Evaluation {
+	zone, now := z.Declared.ZoneName(), time.Now()
+	answers, view := e.answers.ofZone(z), e.View(z, now)
+	return syncstatus.Evaluate(z.Declared, z.Servers, answers, now, syncstatus.History{
+		Since: since, Validation: view, WithChain: withChain,
 		BehindSince: func(server observe.Peer, behind bool, at time.Time) time.Time {
 			return e.lag.behindSince(zoneOnServer{z.Key, server}, behind, at)
 		},

@@ -28,6 +28,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 )
 
@@ -193,7 +194,7 @@ func contents(c *chance, zoneName string) observe.Observation {
 // statuses judges everything there is by an index.
 func statuses(t *testing.T, inf *informers.Informers, x *desired.Index, answers map[string][]observe.Observation) map[desired.Key]*syncv1.SyncStatus {
 	t.Helper()
-	e := New(x, NewAnswers())
+	e := New(x, NewAnswers(), validate.NewValidator(func() *validate.Anchors { return new(validate.Anchors) }, 0))
 	all := map[desired.Key]*syncv1.SyncStatus{}
 	for _, kind := range inf.TrackedKinds() {
 		for _, key := range inf.Keys(kind, "") {

@@ -25,6 +25,7 @@ func (t *text) addStatus(s *syncv1.SyncStatus) {
 	optionalList(t, "servers", s.Servers, (*text).addServer)
 	optionalList(t, "nameServers", s.NameServers, (*text).addNameServer)
 	optionalList(t, "paths", s.Paths, (*text).addPath)
+	optionalList(t, "chain", s.Chain, (*text).addLink)
 	t.key("summary")
 	t.addSummary(&s.Summary)
 	optionalMicroTime(t, "observedAt", s.ObservedAt)
@@ -121,6 +122,10 @@ func (t *text) addServer(s *syncv1.ServerStatus) {
 	optionalString(t, "podPhase", s.PodPhase)
 	boolField(t, "podReady", s.PodReady)
 	stringField(t, "state", s.State)
+	optionalString(t, "security", s.Security)
+	optionalString(t, "securityCause", s.SecurityCause)
+	optionalTime(t, "signaturesExpireAt", s.SignaturesExpireAt)
+	optionalInts(t, "keyTags", s.KeyTags)
 	optionalIntAt(t, "serial", s.Serial)
 	optionalIntAt(t, "serialLag", s.SerialLag)
 	optionalMicroTime(t, "behindSince", s.BehindSince)
@@ -171,6 +176,8 @@ func (t *text) addPath(p *syncv1.Path) {
 	optionalString(t, "message", p.Message)
 	t.end()
 }
+
+func (t *text) addLink(l *syncv1.ChainLink) { t.addMarshaled(l) }
 
 func (t *text) addSummary(s *syncv1.Summary) {
 	t.begin()

@@ -118,6 +118,10 @@ func optionalStrings(t *text, name string, items []string) {
 	optionalList(t, name, items, func(t *text, s *string) { t.addString(*s) })
 }
 
+func optionalInts(t *text, name string, items []int32) {
+	optionalList(t, name, items, func(t *text, n *int32) { t.raw = strconv.AppendInt(t.raw, int64(*n), 10) })
+}
+
 func optionalMap(t *text, name string, values map[string]string) {
 	if len(values) == 0 {
 		return

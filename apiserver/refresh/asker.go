@@ -37,6 +37,11 @@ type asker struct {
 	nameQuestions inflight[nameQuestion]
 	pathQuestions inflight[pathQuestion]
 
+	// evaluator says which zones are signed, and judges answers.
+	evaluator        *evaluate.Evaluator
+	keyQuestions     inflight[evaluate.Place]
+	securedQuestions inflight[nameQuestion]
+
 	questionTasks inflight[questionTask]
 	// questionsAsked are the last askedQuestions, by questionTask.
 	questionsAsked  *cache.Expiring
@@ -90,6 +95,7 @@ func (a *asker) askServer(ctx context.Context, z *desired.Zone, s observe.Server
 		} else {
 			a.askNames(ctx, z, s, nil, since)
 		}
+		a.repeatBogus(ctx, z, s)
 	case isTooSlow(ctx):
 		a.answers.Keep(place, evaluate.NoAnswer(s.Addr, place.Zone, since))
 	}

@@ -176,6 +176,26 @@ func (r *Refresher) RegisterMetrics(register func(metrics.Registerable) error, c
 	return custom(&sizeCollector{refresher: r, watches: watches})
 }
 
+// Of the zones that somebody has asked about lately, by what a validating resolver makes of them.
+var (
+	zonesDesc = metrics.NewDesc("lockstep_syncstatus_zones",
+		"Zones that somebody has asked about in the last ten minutes, by what a validating resolver makes of the answers of their servers: the most serious verdict.",
+		[]string{"security"}, nil, metrics.ALPHA, "")
+	expiryDesc = metrics.NewDesc("lockstep_syncstatus_first_signature_expiry_timestamp_seconds",
+		"When the first of the signatures of these zones expires; absent if none is signed.", nil, nil, metrics.ALPHA, "")
+)
+
+// collectSecurity measures what is known of the zones' security at that moment.
+func (c *sizeCollector) collectSecurity(ch chan<- metrics.Metric) {
+	zones, first := c.refresher.evaluator.CountZones(time.Now())
+	for security, n := range zones {
+		ch <- metrics.NewLazyConstMetric(zonesDesc, metrics.GaugeValue, float64(n), string(security))
+	}
+	if !first.IsZero() {
+		ch <- metrics.NewLazyConstMetric(expiryDesc, metrics.GaugeValue, float64(first.Unix()))
+	}
+}
+
 // sizeCollector measures, when it is asked, what is held at that moment.
 type sizeCollector struct {
 	metrics.BaseStableCollector
@@ -200,7 +220,7 @@ var sizeDescs = []*metrics.Desc{
 
 // DescribeWithStability implements metrics.StableCollector.
 func (c *sizeCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
-	for _, d := range sizeDescs {
+	for _, d := range append(sizeDescs[:len(sizeDescs):len(sizeDescs)], zonesDesc, expiryDesc) {
 		ch <- d
 	}
 }
@@ -212,4 +232,5 @@ func (c *sizeCollector) CollectWithStability(ch chan<- metrics.Metric) {
 	for i, n := range []int{sizes.Servers, sizes.Mirrors, sizes.RRsets, c.watches(), c.refresher.trackers.countTrackers(), streams, sizes.Waiting} {
 		ch <- metrics.NewLazyConstMetric(sizeDescs[i], metrics.GaugeValue, float64(n))
 	}
+	c.collectSecurity(ch)
 }

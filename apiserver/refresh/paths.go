@@ -175,7 +175,7 @@ func (r *Refresher) repeatFurther(ctx context.Context, zones map[*desired.Zone]b
 		if len(paths) == 0 {
 			continue
 		}
-		known := r.evaluator.Judge(z, time.Time{}).SOAs()
+		known := r.evaluator.Judge(z, time.Time{}, false).SOAs()
 		go r.askOnFurther(ctx, z, paths, known, func(o observe.Observation) time.Time {
 			if syncstatus.PathState(o) == syncv1.StateInSync && slices.Contains(known, o.SOA) {
 				return now.Add(-pathAge)

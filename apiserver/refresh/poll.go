@@ -115,11 +115,13 @@ func (t *tracker) askServer(w *trackedZone, i int) {
 	w.asking[i] = true
 	t.inBackground(func() func() {
 		began := time.Now()
+		t.refresher.askParents(t.ctx, map[*desired.Zone]bool{z: true})
 		if t.refresher.askServer(t.ctx, z, z.Servers[i], began); z.Servers[i].ReadBy == v1beta1.ReadByQuery {
 			ctx, cancel := context.WithTimeout(t.ctx, t.refresher.options.Deadline)
 			defer cancel()
 			t.refresher.awaitAnswers(ctx, z, z.Servers[i], began, urgent)
 		}
+		t.refresher.askKeys(t.ctx, map[*desired.Zone]bool{z: true})
 		return func() { t.handleAnswered(z, i) }
 	})
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 )
 
 // Options of a Refresher.
@@ -47,9 +48,15 @@ type Options struct {
 	Notifications NotificationOpener
 	// Vantages ask from elsewhere what clients get; see askFurther.
 	Vantages []Vantage
+	// TrustAnchors are those by which zones are validated; the pointer changes with them. Nil if there are none.
+	TrustAnchors func() *validate.Anchors
+	// SignatureNotice is how long before a signature expires verdicts say so.
+	SignatureNotice time.Duration
 	// TLS is what sidecars are connected to with; nil to ask no sidecar.
 	TLS func(context.Context) (*tls.Config, error)
 }
+
+var noAnchors validate.Anchors
 
 // Publisher makes verdicts visible; see package store.
 type Publisher interface {
@@ -64,7 +71,6 @@ type Publisher interface {
 type Refresher struct {
 	asker
 	informers *informers.Informers
-	evaluator *evaluate.Evaluator
 	publisher Publisher
 	streams   notificationStreams
 	trackers  trackers
@@ -73,16 +79,20 @@ type Refresher struct {
 // New returns a Refresher that follows the caches. keys reads transfer keys.
 func New(inf *informers.Informers, index *desired.Index, keys tsigkey.ReadFunc, publisher Publisher, options Options) (*Refresher, error) {
 	answers := evaluate.NewAnswers()
-	evaluator := evaluate.New(index, answers, vantageNames(options.Vantages)...)
+	anchors := options.TrustAnchors
+	if anchors == nil {
+		anchors = func() *validate.Anchors { return &noAnchors }
+	}
+	evaluator := evaluate.New(index, answers, validate.NewValidator(anchors, options.SignatureNotice), vantageNames(options.Vantages)...)
 	meter, patience := newMeter(time.Now), newPatience(options.Deadline)
 	r := &Refresher{
 		asker: asker{
-			options: options, index: index, answers: answers, keys: tsigkey.NewCache(keys, keyMaxAge, named.KeyGrace), meter: meter,
+			options: options, index: index, answers: answers, evaluator: evaluator, keys: tsigkey.NewCache(keys, keyMaxAge, named.KeyGrace), meter: meter,
 			names: cache.NewExpiring(), questionsAsked: cache.NewExpiring(), sweeps: sweepSchedule{places: cache.NewExpiring()}, schedule: transferSchedule{interval: options.VerifyInterval, places: cache.NewExpiring()},
 			patience: patience,
 			observer: observe.New(observe.Options{Timeout: options.Deadline, QuestionRate: options.QuestionRate, Limits: options.Limits, Meter: answerMeter{meter, patience}, Replaced: evaluator.ContentReplaced}),
 		},
-		informers: inf, evaluator: evaluator, publisher: publisher,
+		informers: inf, publisher: publisher,
 		streams: notificationStreams{open: options.Notifications, streams: map[Peer]*notificationStream{}},
 	}
 	if options.TLS != nil {

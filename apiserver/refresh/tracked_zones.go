@@ -38,6 +38,10 @@ type trackedZone struct {
 	// judged is the judgement of a round of evaluation.
 	judged *syncstatus.Evaluation
 	round  int
+	// security is what was last known of the zone's; nil at first. It is looked at again at securityAt. movedAt is when all members were
+	// evaluated because of it.
+	security            *evaluate.SecurityState
+	securityAt, movedAt time.Time
 	// changedAt is when a server last answered otherwise, or the declaration changed.
 	changedAt time.Time
 	// What has to be evaluated again: some members or all.
@@ -226,6 +230,9 @@ func (t *tracker) takeAnswer(w *trackedZone, i int) {
 	w.answers[i] = now
 	if was == nil || !evaluate.IsSameState(was, now) {
 		t.askPathsTo(w)
+	}
+	if w.security == nil || was == nil || !evaluate.IsSameAnswer(was, now) {
+		t.checkSecurity(w, time.Now())
 	}
 	if was == nil || !evaluate.IsSameState(was, now) || !evaluate.IsSameAnswer(was, now) {
 		w.changedAt = now.At

@@ -137,6 +137,7 @@ func (t *tracker) run() {
 			t.pollFleets(t.refresher.options.WatchInterval)
 			timer.Reset(t.pollServers(t.refresher.options.WatchInterval))
 			t.pollPaths()
+			t.checkSignatures(time.Now())
 		case <-t.woken:
 			t.debounceEvents()
 			t.handleNews()

@@ -163,7 +163,7 @@ func (t *tracker) evaluateTracked(o *trackedObject) (*desired.Subject, *syncv1.S
 			return nil, nil
 		}
 		if w.round != t.round {
-			w.round, w.judged = t.round, t.refresher.evaluator.Judge(z, time.Time{})
+			w.round, w.judged = t.round, t.refresher.evaluator.Judge(z, time.Time{}, false)
 		}
 	}
 	return &s, t.refresher.evaluator.Status(&s, func(i int) *syncstatus.Evaluation { return t.zones[s.ZoneKeys[i]].judged })

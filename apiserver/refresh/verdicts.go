@@ -75,14 +75,17 @@ func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time
 		}
 		r.askSubjects(ctx, subjects, since)
 		if resolve {
+			var secured sync.WaitGroup
+			secured.Go(func() { r.askSecured(ctx, subjects, since) })
 			r.askResolvable(ctx, subjects, since)
 			r.awaitQuestions(ctx, wholeZones(subjects), since, complete)
+			secured.Wait()
 		} else if !since.IsZero() {
 			r.awaitQuestions(ctx, zonesOf(subjects...), since, urgent)
 		}
 		judgements := map[*desired.Zone]*syncstatus.Evaluation{}
 		for z := range zonesOf(subjects...) {
-			judgements[z] = r.evaluator.Judge(z, oldest)
+			judgements[z] = r.evaluator.Judge(z, oldest, resolve)
 		}
 		if resolve {
 			r.askFurther(ctx, subjects, judgements, since)
@@ -127,7 +130,9 @@ func (r *Refresher) askSubjects(ctx context.Context, subjects []*desired.Subject
 		wg.Go(func() { r.askFleets(ctx, since, placesOf(zones), fleets...) })
 	}
 	wg.Go(func() { r.askPaths(ctx, zones, since) })
+	wg.Go(func() { r.askParents(ctx, zones) })
 	r.askZones(ctx, zones, since)
+	r.askKeys(ctx, zones)
 	wg.Wait()
 	r.askPathsAgain(ctx, zones)
 }

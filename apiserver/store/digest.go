@@ -60,6 +60,7 @@ func addRRsets(h *maphash.Hash, sets []syncv1.RRset) {
 
 func addServer(h *maphash.Hash, r *syncv1.ServerStatus, serials bool) {
 	addValues(h, r.Zone, r.Instance, r.Provider, r.Pod, r.Address, r.Role, string(r.PodPhase), string(r.State), r.Rcode, r.Message)
+	addValues(h, string(r.Security), r.SecurityCause)
 	addValues(h, r.PodReady, r.Authoritative)
 	addRRsets(h, r.Observed)
 	if r.Records != nil {

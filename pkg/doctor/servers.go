@@ -88,7 +88,7 @@ func judgeSidecars(f *Facts) Finding {
 // badStates are states of a server that time does not mend.
 var badStates = []v1alpha1.ServerState{
 	v1alpha1.StateUnreachable, v1alpha1.StateRefused, v1alpha1.StateNotLoaded, v1alpha1.StateLame, v1alpha1.StateDivergent, v1alpha1.StateMissing,
-	v1alpha1.StateShadowed,
+	v1alpha1.StateShadowed, v1alpha1.StateBogus,
 }
 
 // judgeTransfers judges what servers answer about their zones.

@@ -94,7 +94,7 @@ flags for how to connect work as well (--token, --as-group, --certificate-author
 	root.CompletionOptions.DisableDefaultCmd = true
 	o := newOptions()
 	o.addFlags(root.PersistentFlags())
-	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o), pathCommand(o), uiCommand(o), doctorCommand(o),
+	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o), pathCommand(o), chainCommand(o), uiCommand(o), doctorCommand(o),
 		preview.NewCommand("kubectl lockstep", o.kubeconfig(), o.newPalette), confirmCommand(o))
 	for _, extension := range extensions {
 		root.AddCommand(extension.NewCommand("kubectl lockstep", o.kubeconfig()))

@@ -28,13 +28,15 @@ type statusFacts struct {
 	remark string
 	// access is what clients get.
 	access access
+	// gaps are what of the chains above the zones could not be reached.
+	gaps []string
 	// nothing is true for an object that declares no data: it is always in sync.
 	nothing bool
 }
 
 // severity orders states for messages, the most severe first.
 var severity = []sync.ServerState{
-	sync.StateDivergent, sync.StateMissing, sync.StateShadowed, sync.StateLame, sync.StateRefused, sync.StateNotLoaded, sync.StateHeld,
+	sync.StateDivergent, sync.StateMissing, sync.StateShadowed, sync.StateBogus, sync.StateLame, sync.StateRefused, sync.StateNotLoaded, sync.StateHeld,
 	sync.StateUnreachable, sync.StateStale,
 }
 
@@ -54,6 +56,9 @@ func (v statusFacts) buildStatus() sync.SyncStatusStatus {
 		v.newCondition(sync.ConditionAccepted, v.accepted),
 		v.newCondition(sync.ConditionProgrammed, programmed),
 		v.newCondition(sync.ConditionPropagated, propagated),
+	}
+	if validated := v.validated(); validated.Status != "" && v.accepted.Status != metav1.ConditionFalse {
+		out.Conditions = append(out.Conditions, v.newCondition(sync.ConditionValidated, validated))
 	}
 	return out
 }

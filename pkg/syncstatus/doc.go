@@ -15,6 +15,7 @@
 //	other data, but the controller has not programmed this yet        Stale
 //	no data at the newest serial                                      Missing
 //	other data at the newest serial, or a serial ahead of it          Divergent
+//	no worse than the above, but validating resolvers reject it       Bogus
 //
 // Data below an undeclared delegation or DNAME counts as other data: the server holds it, but answers with a referral or with
 // other names. Data that a server holds and, by what it was asked, does not answer with is Shadowed.

@@ -33,6 +33,7 @@ func EndpointStatus(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, n
 		v.stalled = cmp.Or(v.stalled, j.zoneFailure(e.Namespace))
 		out.RRsets = mergeRRsets(out.RRsets, p.desiredRRsets())
 		rows, waiting := p.serverRowsFor(e.Namespace)
+		v.gaps, out.Chain = append(v.gaps, j.gaps...), append(out.Chain, j.chain(rows, p.keys)...)
 		for i := range rows {
 			rows[i].Zone = j.shortName()
 		}

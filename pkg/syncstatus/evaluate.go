@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 )
 
 // maxObserved bounds the differing RRsets in one row.
@@ -33,11 +34,13 @@ type Evaluation struct {
 	at     time.Time
 	past   History
 	access access // of the clients of all servers
+	gaps   []string
 }
 
 // serverAnswer is what follows from one server's answer before RRsets are compared.
 type serverAnswer struct {
 	id        serverID
+	index     int        // among the servers of the zone
 	namespace string     // of the instance
 	service   netip.Addr // of the instance
 	// serviceAddresses are those at which clients reach the Service.
@@ -67,10 +70,11 @@ type serverAnswer struct {
 // Evaluate compares a zone with the answers of its servers. answers[i] is that of servers[i]; a server without an address needs
 // none. now is when the round ended.
 func Evaluate(d *DesiredState, servers []observe.Server, answers []observe.Observation, now time.Time, past History) *Evaluation {
-	j := &Evaluation{DesiredState: d, asked: servers, at: now, past: past}
+	j := &Evaluation{DesiredState: d, asked: servers, at: now, past: past, gaps: findGaps(past.Validation)}
 	lines := map[string]*serialLine{}
 	for i, s := range servers {
 		e := d.readAnswer(s, answers[i])
+		e.index = i
 		if lines[e.shared] == nil {
 			lines[e.shared] = &serialLine{}
 		}
@@ -108,6 +112,10 @@ type History struct {
 	IsFurtherAsked func() bool
 	// Vantages are the names of those who ask from elsewhere.
 	Vantages []string
+	// Validation judges the servers, in their order, as a validating resolver does; nil if nothing is said about that. WithChain shows the
+	// chains.
+	Validation *validate.View
+	WithChain  bool
 	// BehindSince is called for each server with a serial and whether it is behind the newest at a time. It returns since when the
 	// server has been behind; zero if it is not.
 	BehindSince func(server observe.Peer, behind bool, at time.Time) time.Time
@@ -293,6 +301,7 @@ func podMessage(s observe.Server) string {
 func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.ServerStatus {
 	row := e.row
 	if e.mirror == nil {
+		j.setSecurity(&row, &e, keys)
 		return row
 	}
 	var differing, missing int
@@ -329,6 +338,7 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 	unknown.describeIn(&row, len(keys))
 	setObservedAt(&row, oldest)
 	e.confirmUnsigned(&row, confirmed)
+	j.setSecurity(&row, &e, keys)
 	return row
 }
 

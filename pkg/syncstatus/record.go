@@ -28,6 +28,7 @@ func (j *Evaluation) RecordStatus(r v1beta1.Record) *sync.SyncStatus {
 	out.RRsets = p.desiredRRsets()
 	v.rows, v.waiting = p.serverRowsFor(r.GetNamespace())
 	out.Servers, out.Summary = v.rows, summarizeServers(v.rows)
+	v.gaps, out.Chain = j.gaps, j.chain(v.rows, p.keys)
 	out.Status = v.buildStatus()
 	out.ObservedAt = observationTime(j.at, v.rows)
 	out.CachesExpireAt = optionalTime(p.cachesExpireAt())

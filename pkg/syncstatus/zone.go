@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 )
 
 // ZoneStatus judges the zone itself: the counts of its RRsets on every server, and whether its parent delegates to it. parent is nil if
@@ -35,8 +36,13 @@ func (j *Evaluation) ZoneStatus(parent *Evaluation) *sync.SyncStatus {
 	}
 	all := j.serverComparisons()
 	for i, e := range j.servers {
-		v.rows, v.waiting = append(v.rows, j.zoneRow(e, all[i])), append(v.waiting, e.waiting)
+		row := j.zoneRow(e, all[i])
+		if !v1beta1.IsGoing(j.zone) {
+			j.setSecurity(&row, &e, nil)
+		}
+		v.rows, v.waiting = append(v.rows, row), append(v.waiting, e.waiting)
 	}
+	v.gaps, out.Chain = j.gaps, j.chain(v.rows, validate.ZoneQuestions(j.ZoneName()))
 	out.RRsets = j.shownRRsets(all)
 	out.Servers, out.Summary, out.NameServers = v.rows, summarizeServers(v.rows), j.nameServers()
 	if j.desired != nil {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/test/kube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
@@ -57,6 +58,10 @@ func TestDNSSEC(t *testing.T) {
 		if again := s.waitSigned(); !slices.Equal(again, ds) {
 			s.Errorf("the DS records were %q and are %q", ds, again)
 		}
+		s.waitSecurity("arecord.signed-late", map[string]syncv1.Security{
+			"dns-primary-0-0": syncv1.SecuritySecure, "dns-primary-1-0": syncv1.SecuritySecure, "dns-secondary-0-0": syncv1.SecuritySecure,
+		}, metav1.ConditionTrue)
+		s.checkBogus()
 	})
 	f.runSub("signed while served", func(f *fixture) {
 		f.create(f.aRecord("www", "www", "192.0.2.1"))
@@ -91,6 +96,50 @@ func TestDNSSEC(t *testing.T) {
 		f.setPolicy("")
 		f.create(f.aRecord("after", "after", "192.0.2.3"))
 		f.waitServed("after.turned.test", "A", "192.0.2.3")
+	})
+}
+
+// checkBogus: a zone whose parent, which is served here, has a DS record of another key is Bogus on all servers, and Secure when it has the
+// right one. Until then its parent has none, and it is Insecure.
+func (f *fixture) checkBogus() {
+	f.Helper()
+	all := func(security syncv1.Security) map[string]syncv1.Security {
+		return map[string]syncv1.Security{"dns-primary-0-0": security, "dns-primary-1-0": security, "dns-secondary-0-0": security}
+	}
+	parent := f.zone
+	child := f.newZone(f.T, "child."+parent, func(z *v1beta1.DNSZone) { z.Spec.DNSSECPolicy = "default" })
+	child.create(child.aRecord("child-www", "www", "192.0.2.1"))
+	child.waitServed("www.child."+parent, "A", "192.0.2.1")
+	ds := child.waitSigned()
+	f.create(f.nsRecord("child-ns", "child", "ns1.example.net."))
+	child.waitSecurity("arecord.child-www", all(syncv1.SecurityInsecure), metav1.ConditionTrue)
+
+	right := strings.Fields(ds[0])[4:]
+	wrong := append(slices.Clone(right[:3]), strings.Repeat("0", len(right[3])))
+	signer := f.dnsRecord("child-ds", "child", "DS", strings.Join(wrong, " "))
+	f.create(signer)
+	child.waitSecurity("arecord.child-www", all(syncv1.SecurityBogus), metav1.ConditionFalse)
+	change(f, signer, func(r *v1beta1.DNSRecord) { r.Spec.Data = []string{strings.Join(right, " ")} })
+	child.waitSecurity("arecord.child-www", all(syncv1.SecuritySecure), metav1.ConditionTrue)
+}
+
+// waitSecurity waits until the rows of a SyncStatus have some security, and its condition Validated a status.
+func (f *fixture) waitSecurity(name string, want map[string]syncv1.Security, validated metav1.ConditionStatus) {
+	f.Helper()
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
+		s, err := f.status(ctx, name)
+		if err != nil {
+			return err
+		}
+		for _, r := range s.Servers {
+			if r.Security != want[r.Pod] || (r.Security == syncv1.SecurityBogus) != (r.SecurityCause != "") {
+				return fmt.Errorf("%s on %s is %s %s, want %s: %s", name, r.Pod, r.Security, r.SecurityCause, want[r.Pod], r.Message)
+			}
+		}
+		if c := meta.FindStatusCondition(s.Status.Conditions, syncv1.ConditionValidated); len(s.Servers) != len(want) || c == nil || c.Status != validated {
+			return fmt.Errorf("%s: %d rows, Validated %v, want %s", name, len(s.Servers), c, validated)
+		}
+		return nil
 	})
 }
 

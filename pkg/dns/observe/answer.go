@@ -57,6 +57,31 @@ func (o *Observer) Ask(ctx context.Context, server Peer, k rrset.Key, held rrset
 	return a
 }
 
+// AskSigned is Ask with the DO bit (RFC 3225), and returns the whole answer. A server that is read by query is asked in turn.
+func (o *Observer) AskSigned(ctx context.Context, server Peer, k rrset.Key, held rrset.RRset, key *wire.Key, byQuery bool) (*dns.Msg, error) {
+	s, done := o.useServer(server)
+	defer done()
+	if byQuery {
+		if err := s.rate.turns.wait(ctx, server.Namespace); err != nil {
+			return nil, err
+		}
+	}
+	release, err := s.questions.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	options := []wire.Option{wire.WithTimeout(o.options.Timeout), wire.WithReplySize(signedSize + answerSize(held)), wire.WithDNSSEC()}
+	reply, err := wire.Query(ctx, server.Addr, k.Name, k.Type, options...)
+	if err == nil && reply.Msg.Rcode == dns.RcodeRefused && key != nil {
+		reply, err = wire.Query(ctx, server.Addr, k.Name, k.Type, append(options, wire.WithKey(key))...)
+	}
+	return reply.Msg, err
+}
+
+// signedSize is what signatures and proofs add to an answer, at most: keys of RSA and their signatures take some thousand bytes.
+const signedSize = 16 << 10
+
 // answerSize estimates the bytes that an answer with an RRset takes; it is never too low.
 func answerSize(s rrset.RRset) int {
 	size := 2048

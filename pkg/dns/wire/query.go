@@ -34,6 +34,8 @@ type queryOptions struct {
 	tcp     bool
 	// extra are EDNS options.
 	extra []dns.EDNS0
+	// dnssec sets the DO bit.
+	dnssec bool
 	// maxReply bounds a reply over TCP.
 	maxReply int
 }
@@ -59,6 +61,9 @@ func WithExpire() Option {
 		a.extra = append(a.extra, &dns.EDNS0_EXPIRE{Code: dns.EDNS0EXPIRE, Empty: true})
 	}
 }
+
+// WithDNSSEC asks for signatures and proofs of non-existence (the DO bit of RFC 3225).
+func WithDNSSEC() Option { return func(a *queryOptions) { a.dnssec = true } }
 
 // WithNSID asks the server what it calls itself; see NSID.
 func WithNSID() Option {
@@ -100,6 +105,7 @@ func sendRepeatable(ctx context.Context, op string, server netip.AddrPort, m *dn
 	}
 	if opt := m.IsEdns0(); opt != nil {
 		opt.Option = append(opt.Option, a.extra...)
+		opt.SetDo(a.dnssec)
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()

@@ -45,7 +45,7 @@ func (d *diffWriter) compareServer(row *v1alpha1.ServerStatus) {
 	switch row.State {
 	case v1alpha1.StateInSync:
 		return
-	case v1alpha1.StateStale, v1alpha1.StateHeld, v1alpha1.StateMissing, v1alpha1.StateDivergent, v1alpha1.StateShadowed:
+	case v1alpha1.StateStale, v1alpha1.StateHeld, v1alpha1.StateMissing, v1alpha1.StateDivergent, v1alpha1.StateShadowed, v1alpha1.StateBogus:
 	default:
 		d.addSkipped("%s is %s: %s", row.ServerName(), row.State, serverNote(*row))
 		return

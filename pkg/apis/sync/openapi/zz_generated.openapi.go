@@ -16,6 +16,8 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
+		v1alpha1.ChainKey{}.OpenAPIModelName():            schema_pkg_apis_sync_v1alpha1_ChainKey(ref),
+		v1alpha1.ChainLink{}.OpenAPIModelName():           schema_pkg_apis_sync_v1alpha1_ChainLink(ref),
 		v1alpha1.NameServer{}.OpenAPIModelName():          schema_pkg_apis_sync_v1alpha1_NameServer(ref),
 		v1alpha1.ObjectReference{}.OpenAPIModelName():     schema_pkg_apis_sync_v1alpha1_ObjectReference(ref),
 		v1alpha1.Path{}.OpenAPIModelName():                schema_pkg_apis_sync_v1alpha1_Path(ref),
@@ -83,6 +85,156 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		runtime.TypeMeta{}.OpenAPIModelName():             schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
 		runtime.Unknown{}.OpenAPIModelName():              schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
 		version.Info{}.OpenAPIModelName():                 schema_k8sio_apimachinery_pkg_version_Info(ref),
+	}
+}
+
+func schema_pkg_apis_sync_v1alpha1_ChainKey(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ChainKey is a key of a zone, or a DS record that names one.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"keyTag": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Key tag (RFC 4034 appendix B).",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"algorithm": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Algorithm, for example ECDSAP256SHA256.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"role": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For DNSKEY: KSK if the key has the SEP flag, else ZSK. For DS: the type of the digest, for example SHA256.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"keyTag", "algorithm", "role"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_sync_v1alpha1_ChainLink(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ChainLink is one link of the chain from the keys that are trusted to an answer: an RRset, and the verdict about its signature.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"server": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The server that has it: a pod or, of a provider, provider/address. Empty for the newest content of a zone above.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Owner name of the RRset, absolute and in lower case, with the final dot.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Type of the RRset, for example DNSKEY.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"trustedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For DNSKEY, what vouches for the keys. TrustAnchor: a configured trust anchor. ParentDS: the DS records of the parent zone. OwnKeys: nothing that is known here; they are trusted as they are.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"keys": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "For DNSKEY and DS: the keys, and those that DS records name.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ChainKey{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"security": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What a validating resolver makes of the RRset; see servers.security.\n\nPossible enum values:\n - `\"Bogus\"` means rejected.\n - `\"Expiring\"` means Secure, but not for long.\n - `\"Insecure\"` means accepted, but not proven.\n - `\"Secure\"` means accepted, and proven.\n - `\"Unknown\"` means that it could not be determined.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Bogus", "Expiring", "Insecure", "Secure", "Unknown"},
+						},
+					},
+					"securityCause": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For Bogus: the cause; see servers.securityCause.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"signaturesExpireAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When the first of the signatures expires.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"keyTags": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Tags of the keys of the signatures, in ascending order.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"integer"},
+										Format: "int32",
+									},
+								},
+							},
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why the RRset is not Secure, and what of the chain above it could not be reached.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "type", "security"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ChainKey{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -324,11 +476,11 @@ func schema_pkg_apis_sync_v1alpha1_Path(ref common.ReferenceCallback) common.Ope
 					},
 					"state": {
 						SchemaProps: spec.SchemaProps{
-							Description: "InSync: an answer with authority for the zone and, of all but type Service, with the SOA record of one of its servers. Stale: the answer has an older serial. Divergent: a serial that no server has, or another SOA record with the same serial. Unknown: not asked, or newer than what the servers had a moment before; the message says why. The others as in servers.state. Refused can mean that allowQuery does not admit the one who asked: then it is not known what clients get.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"Held\"` means that the zone's guard holds back what is declared, until somebody confirms it.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Shadowed\"` means that the server holds the RRset and answers something else.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unknown\"` means, of a path, that it was not asked: there is no answer yet, or the address may not be asked; or that it answers with a newer serial, and the servers were not asked since.\n - `\"Unreachable\"` means no answer.",
+							Description: "InSync: an answer with authority for the zone and, of all but type Service, with the SOA record of one of its servers. Stale: the answer has an older serial. Divergent: a serial that no server has, or another SOA record with the same serial. Unknown: not asked, or newer than what the servers had a moment before; the message says why. The others as in servers.state. Refused can mean that allowQuery does not admit the one who asked: then it is not known what clients get.\n\nPossible enum values:\n - `\"Bogus\"` means that validating resolvers reject the server's answers.\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"Held\"` means that the zone's guard holds back what is declared, until somebody confirms it.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Shadowed\"` means that the server holds the RRset and answers something else.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unknown\"` means, of a path, that it was not asked: there is no answer yet, or the address may not be asked; or that it answers with a newer serial, and the servers were not asked since.\n - `\"Unreachable\"` means no answer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"Divergent", "Held", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Shadowed", "Stale", "Unknown", "Unreachable"},
+							Enum:        []interface{}{"Bogus", "Divergent", "Held", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Shadowed", "Stale", "Unknown", "Unreachable"},
 						},
 					},
 					"server": {
@@ -563,11 +715,51 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 					},
 					"state": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the answers show. InSync: the server serves what is declared. Stale: an older serial, or a change that has not been programmed yet; wait. Held: the zone's guard holds the change back until somebody confirms it. Missing: the current serial without the RRset. Divergent: the current serial with other data, or a serial ahead of the primaries', which no transfer will repair. Shadowed: the data is there, but the server answers something else, for example from a zone below; see shadowedBy. NotLoaded: the zone is configured but has no data (SERVFAIL) because it was never transferred, has expired or is broken. Lame: an answer without authority. Refused: the server refuses the query. Unreachable: no answer.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"Held\"` means that the zone's guard holds back what is declared, until somebody confirms it.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Shadowed\"` means that the server holds the RRset and answers something else.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unknown\"` means, of a path, that it was not asked: there is no answer yet, or the address may not be asked; or that it answers with a newer serial, and the servers were not asked since.\n - `\"Unreachable\"` means no answer.",
+							Description: "What the answers show. InSync: the server serves what is declared. Stale: an older serial, or a change that has not been programmed yet; wait. Held: the zone's guard holds the change back until somebody confirms it. Missing: the current serial without the RRset. Divergent: the current serial with other data, or a serial ahead of the primaries', which no transfer will repair. Shadowed: the data is there, but the server answers something else, for example from a zone below; see shadowedBy. Bogus: validating resolvers reject the answers; see securityCause. NotLoaded: the zone is configured but has no data (SERVFAIL) because it was never transferred, has expired or is broken. Lame: an answer without authority. Refused: the server refuses the query. Unreachable: no answer.\n\nPossible enum values:\n - `\"Bogus\"` means that validating resolvers reject the server's answers.\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"Held\"` means that the zone's guard holds back what is declared, until somebody confirms it.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Shadowed\"` means that the server holds the RRset and answers something else.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unknown\"` means, of a path, that it was not asked: there is no answer yet, or the address may not be asked; or that it answers with a newer serial, and the servers were not asked since.\n - `\"Unreachable\"` means no answer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"Divergent", "Held", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Shadowed", "Stale", "Unknown", "Unreachable"},
+							Enum:        []interface{}{"Bogus", "Divergent", "Held", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Shadowed", "Stale", "Unknown", "Unreachable"},
+						},
+					},
+					"security": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What a validating resolver makes of this server's answers. Secure: it accepts them as proven. Expiring: so it does, and a signature expires soon. Insecure: it accepts them without proof, because the zone is not signed, or its parent has no DS record. Bogus: it rejects them. Unknown: that could not be determined; the message says why if the server answers. Empty for instances and clusters.\n\nPossible enum values:\n - `\"Bogus\"` means rejected.\n - `\"Expiring\"` means Secure, but not for long.\n - `\"Insecure\"` means accepted, but not proven.\n - `\"Secure\"` means accepted, and proven.\n - `\"Unknown\"` means that it could not be determined.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Bogus", "Expiring", "Insecure", "Secure", "Unknown"},
+						},
+					},
+					"securityCause": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For Bogus: the cause, in the words of the extended DNS errors (RFC 8914), for example Signature Expired. The message has the details.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"signaturesExpireAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When the first of the signatures expires on which security rests; for a zone, the first of all its signatures.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"keyTags": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Tags of the keys of these signatures, in ascending order.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"integer"},
+										Format: "int32",
+									},
+								},
+							},
 						},
 					},
 					"serial": {
@@ -714,11 +906,11 @@ func schema_pkg_apis_sync_v1alpha1_ServerZone(ref common.ReferenceCallback) comm
 					},
 					"state": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the server's answer shows; see servers.state. Content is not compared here; see the SyncStatus of the zone.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"Held\"` means that the zone's guard holds back what is declared, until somebody confirms it.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Shadowed\"` means that the server holds the RRset and answers something else.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unknown\"` means, of a path, that it was not asked: there is no answer yet, or the address may not be asked; or that it answers with a newer serial, and the servers were not asked since.\n - `\"Unreachable\"` means no answer.",
+							Description: "What the server's answer shows; see servers.state. Content is not compared here; see the SyncStatus of the zone.\n\nPossible enum values:\n - `\"Bogus\"` means that validating resolvers reject the server's answers.\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"Held\"` means that the zone's guard holds back what is declared, until somebody confirms it.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Shadowed\"` means that the server holds the RRset and answers something else.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unknown\"` means, of a path, that it was not asked: there is no answer yet, or the address may not be asked; or that it answers with a newer serial, and the servers were not asked since.\n - `\"Unreachable\"` means no answer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"Divergent", "Held", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Shadowed", "Stale", "Unknown", "Unreachable"},
+							Enum:        []interface{}{"Bogus", "Divergent", "Held", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Shadowed", "Stale", "Unknown", "Unreachable"},
 						},
 					},
 					"serial": {
@@ -972,6 +1164,24 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 							},
 						},
 					},
+					"chain": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "For what is in a signed zone, when it is requested by name: the chain from the keys that are trusted to the answers of each server, from the top.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ChainLink{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"summary": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Counts over the rows of servers.",
@@ -996,7 +1206,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.NameServer{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.Path{}.OpenAPIModelName(), v1alpha1.RRset{}.OpenAPIModelName(), v1alpha1.ServerStatus{}.OpenAPIModelName(), v1alpha1.Summary{}.OpenAPIModelName(), v1alpha1.SyncStatusStatus{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.ChainLink{}.OpenAPIModelName(), v1alpha1.NameServer{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.Path{}.OpenAPIModelName(), v1alpha1.RRset{}.OpenAPIModelName(), v1alpha1.ServerStatus{}.OpenAPIModelName(), v1alpha1.Summary{}.OpenAPIModelName(), v1alpha1.SyncStatusStatus{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -1098,7 +1308,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatusStatus(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Accepted: the declaration is valid and part of its zone. Programmed: the primaries were queried and serve it. Propagated: every authoritative server was queried and serves it. Delegated, for a zone below another one that is served here: what the parent has agrees with the zone; the phase does not depend on it. Answered, for a zone: the Service of each of its instances answers clients, and so does each published address that was asked; see paths. Nothing is Propagated where a Service does not. For instances and clusters there are Ready (every expected pod is ready) and Propagated (each pod also serves its zones at the serials of their primaries).",
+							Description: "Accepted: the declaration is valid and part of its zone. Programmed: the primaries were queried and serve it. Propagated: every authoritative server was queried and serves it, and a validating resolver accepts its answers. Validated: a validating resolver accepts the answers of every server. Delegated, for a zone below another one that is served here: what the parent has agrees with the zone; the phase does not depend on it. Answered, for a zone: the Service of each of its instances answers clients, and so does each published address that was asked; see paths. Nothing is Propagated where a Service does not. For instances and clusters there are Ready (every expected pod is ready) and Propagated (each pod also serves its zones at the serials of their primaries).",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

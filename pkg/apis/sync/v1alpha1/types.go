@@ -52,6 +52,11 @@ type SyncStatus struct {
 	// +optional
 	// +listType=atomic
 	Paths []Path `json:"paths,omitempty"`
+	// For what is in a signed zone, when it is requested by name: the chain from the keys that are trusted to the answers of each
+	// server, from the top.
+	// +optional
+	// +listType=atomic
+	Chain []ChainLink `json:"chain,omitempty"`
 	// Counts over the rows of servers.
 	// +optional
 	Summary Summary `json:"summary,omitempty"`
@@ -108,7 +113,8 @@ type SyncStatusStatus struct {
 	// +optional
 	FailureMessage string `json:"failureMessage,omitempty"`
 	// Accepted: the declaration is valid and part of its zone. Programmed: the primaries were queried and serve it.
-	// Propagated: every authoritative server was queried and serves it. Delegated, for a zone below another one that is served
+	// Propagated: every authoritative server was queried and serves it, and a validating resolver accepts its answers. Validated: a
+	// validating resolver accepts the answers of every server. Delegated, for a zone below another one that is served
 	// here: what the parent has agrees with the zone; the phase does not depend on it. Answered, for a zone: the
 	// Service of each of its instances answers clients, and so does each published address that was asked; see paths. Nothing is
 	// Propagated where a Service does not. For instances and
@@ -144,6 +150,9 @@ const (
 	ConditionProgrammed = "Programmed"
 	// ConditionPropagated: every authoritative server was queried and serves the declaration.
 	ConditionPropagated = "Propagated"
+	// ConditionValidated: a validating resolver accepts the answers of every server, as Secure or, if the zone is not signed, as
+	// Insecure.
+	ConditionValidated = "Validated"
 	// ConditionAnswered, for a zone: clients get an answer from the Service of each of its instances, and on each other path that
 	// leads to a published address and was asked.
 	ConditionAnswered = "Answered"
@@ -202,10 +211,28 @@ type ServerStatus struct {
 	// What the answers show. InSync: the server serves what is declared. Stale: an older serial, or a change that has not
 	// been programmed yet; wait. Held: the zone's guard holds the change back until somebody confirms it. Missing: the
 	// current serial without the RRset. Divergent: the current serial with other data, or a serial ahead of the primaries', which no transfer will repair. Shadowed: the data is there, but the server
-	// answers something else, for example from a zone below; see shadowedBy. NotLoaded: the zone is configured but has
+	// answers something else, for example from a zone below; see shadowedBy. Bogus: validating resolvers reject the answers; see
+	// securityCause. NotLoaded: the zone is configured but has
 	// no data (SERVFAIL) because it was never transferred, has expired or is broken. Lame: an answer without authority.
 	// Refused: the server refuses the query. Unreachable: no answer.
 	State ServerState `json:"state"`
+	// What a validating resolver makes of this server's answers. Secure: it accepts them as proven. Expiring: so it does, and a
+	// signature expires soon. Insecure: it accepts them without proof, because the zone is not signed, or its parent has no DS record.
+	// Bogus: it rejects them. Unknown: that could not be determined; the message says why if the server answers. Empty for instances
+	// and clusters.
+	// +optional
+	Security Security `json:"security,omitempty"`
+	// For Bogus: the cause, in the words of the extended DNS errors (RFC 8914), for example Signature Expired. The message has the
+	// details.
+	// +optional
+	SecurityCause string `json:"securityCause,omitempty"`
+	// When the first of the signatures expires on which security rests; for a zone, the first of all its signatures.
+	// +optional
+	SignaturesExpireAt *metav1.Time `json:"signaturesExpireAt,omitempty"`
+	// Tags of the keys of these signatures, in ascending order.
+	// +optional
+	// +listType=atomic
+	KeyTags []int32 `json:"keyTags,omitempty"`
 	// Serial of the zone on this server. Not set if it is unknown.
 	// +optional
 	Serial *int64 `json:"serial,omitempty"`
@@ -316,6 +343,8 @@ const (
 	StateDivergent ServerState = "Divergent"
 	// StateShadowed means that the server holds the RRset and answers something else.
 	StateShadowed ServerState = "Shadowed"
+	// StateBogus means that validating resolvers reject the server's answers.
+	StateBogus ServerState = "Bogus"
 	// StateNotLoaded means that the zone is configured on the server but has no data (SERVFAIL).
 	StateNotLoaded ServerState = "NotLoaded"
 	// StateLame means an answer without authority for the zone.
@@ -328,6 +357,67 @@ const (
 	// with a newer serial, and the servers were not asked since.
 	StateUnknown ServerState = "Unknown"
 )
+
+// Security is what a validating resolver makes of answers (RFC 4033 section 5).
+// +enum
+type Security string
+
+const (
+	// SecuritySecure means accepted, and proven.
+	SecuritySecure Security = "Secure"
+	// SecurityExpiring means Secure, but not for long.
+	SecurityExpiring Security = "Expiring"
+	// SecurityInsecure means accepted, but not proven.
+	SecurityInsecure Security = "Insecure"
+	// SecurityBogus means rejected.
+	SecurityBogus Security = "Bogus"
+	// SecurityUnknown means that it could not be determined.
+	SecurityUnknown Security = "Unknown"
+)
+
+// ChainLink is one link of the chain from the keys that are trusted to an answer: an RRset, and the verdict about its signature.
+type ChainLink struct {
+	// The server that has it: a pod or, of a provider, provider/address. Empty for the newest content of a zone above.
+	// +optional
+	Server string `json:"server,omitempty"`
+	// Owner name of the RRset, absolute and in lower case, with the final dot.
+	Name string `json:"name"`
+	// Type of the RRset, for example DNSKEY.
+	Type string `json:"type"`
+	// For DNSKEY, what vouches for the keys. TrustAnchor: a configured trust anchor. ParentDS: the DS records of the parent zone.
+	// OwnKeys: nothing that is known here; they are trusted as they are.
+	// +optional
+	TrustedBy string `json:"trustedBy,omitempty"`
+	// For DNSKEY and DS: the keys, and those that DS records name.
+	// +optional
+	// +listType=atomic
+	Keys []ChainKey `json:"keys,omitempty"`
+	// What a validating resolver makes of the RRset; see servers.security.
+	Security Security `json:"security"`
+	// For Bogus: the cause; see servers.securityCause.
+	// +optional
+	SecurityCause string `json:"securityCause,omitempty"`
+	// When the first of the signatures expires.
+	// +optional
+	SignaturesExpireAt *metav1.Time `json:"signaturesExpireAt,omitempty"`
+	// Tags of the keys of the signatures, in ascending order.
+	// +optional
+	// +listType=atomic
+	KeyTags []int32 `json:"keyTags,omitempty"`
+	// Why the RRset is not Secure, and what of the chain above it could not be reached.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// ChainKey is a key of a zone, or a DS record that names one.
+type ChainKey struct {
+	// Key tag (RFC 4034 appendix B).
+	KeyTag int32 `json:"keyTag"`
+	// Algorithm, for example ECDSAP256SHA256.
+	Algorithm string `json:"algorithm"`
+	// For DNSKEY: KSK if the key has the SEP flag, else ZSK. For DS: the type of the digest, for example SHA256.
+	Role string `json:"role"`
+}
 
 // RecordCounts counts the RRsets of a zone on one server.
 type RecordCounts struct {

@@ -6,6 +6,16 @@
 package v1alpha1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ChainKey) OpenAPIModelName() string {
+	return "io.firestoned.bindy.sync.v1alpha1.ChainKey"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ChainLink) OpenAPIModelName() string {
+	return "io.firestoned.bindy.sync.v1alpha1.ChainLink"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NameServer) OpenAPIModelName() string {
 	return "io.firestoned.bindy.sync.v1alpha1.NameServer"
 }

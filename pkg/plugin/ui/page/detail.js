@@ -133,6 +133,7 @@ function records({ inSync, outOfSync = 0, undeclared = 0, unknown = 0 }) {
 
 const serverFacts = (o, s, seen) => [
   ["State", s.state], ["Since", since(o, s, seen)], ["Explanation", s.message], ["Shadowed by", s.shadowedBy],
+  ["Security", [s.security, s.securityCause].filter(Boolean).join(": ")], ["Signatures expire", s.signaturesExpireAt && clock(s.signaturesExpireAt)],
   ["Answer", s.rcode && `${s.rcode}${s.authoritative ? ", authoritative" : ", without authority"}`],
   ["Serial", s.serial], ["Lag", lagText(s.serialLag)], ["Behind since", behind(o, s)], ["Expires", s.expiresAt && clock(s.expiresAt)],
   ["RRsets", s.records && records(s.records)], ["Role", s.role], ["Pod", pod(s)], ["Address", s.address], ["Read by", s.readBy],

@@ -1,7 +1,7 @@
 // What is shown, without the browser: groups, rows and changes of SyncStatus objects.
 
 const symbols = new Map(Object.entries({
-  InSync: "✓", Stale: "◔", Propagating: "◔", Held: "‖", Missing: "−", Divergent: "≠", OutOfSync: "≠", Shadowed: "◑",
+  InSync: "✓", Stale: "◔", Propagating: "◔", Held: "‖", Missing: "−", Divergent: "≠", OutOfSync: "≠", Shadowed: "◑", Bogus: "‼",
   NotLoaded: "○", Lame: "!", Refused: "⊘", Unreachable: "✕", Failed: "✕", Unknown: "?",
 }));
 

@@ -1,0 +1,224 @@
+package refresh
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/dnssec"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
+)
+
+// Whether a zone is signed, its content shows. So nothing more is asked about a zone that is not. The servers of the zones above one are
+// asked now and then, as is a server that is read by query for the zone's keys. Of a signed zone, a request for a single object asks each
+// server for the zone's keys and for what the object declares, with signatures.
+
+const (
+	// chainAge is how old the answers of the servers of zones above may be.
+	chainAge = 30 * time.Second
+	// keysAge is how old the keys may be that a server read by query has answered with; minKeysAge if the zone has changed since.
+	keysAge, minKeysAge = 5 * time.Minute, 30 * time.Second
+	// securityCheck is how often a watched zone that is signed is looked at for signatures that have expired.
+	securityCheck = 2 * time.Second
+	// securityPerObject is added to that, for each object of the zone, while signatures expire.
+	securityPerObject = 200 * time.Microsecond
+)
+
+// askParents asks the servers of the zones above some, as far as their last answers are old.
+func (a *asker) askParents(ctx context.Context, zones map[*desired.Zone]bool) {
+	since, due := time.Now().Add(-chainAge), map[*desired.Zone]bool{}
+	seen := map[*desired.Zone]bool{}
+	for z := range zones {
+		for p := a.index.Parent(z); p != nil && !seen[p]; p = a.index.Parent(p) {
+			if seen[p] = true; !zones[p] && a.isOld(p, since) {
+				due[p] = true
+			}
+		}
+	}
+	if len(due) > 0 {
+		a.askZones(ctx, due, since)
+	}
+}
+
+func (a *asker) isOld(z *desired.Zone, since time.Time) bool {
+	return slices.ContainsFunc(z.Servers, func(s observe.Server) bool {
+		o := a.answers.Full(evaluate.PlaceOf(s, z.Declared.ZoneName()))
+		return s.Addr.IsValid() && (o == nil || o.At.Before(since))
+	})
+}
+
+// askKeys asks for the keys of some zones, as far as the last answers are old: servers that are read by query, and those of signed zones
+// that transfer no keys.
+func (a *asker) askKeys(ctx context.Context, zones map[*desired.Zone]bool) {
+	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
+	defer cancel()
+	var wg sync.WaitGroup
+	now := time.Now()
+	for z := range zones {
+		for _, s := range z.Servers {
+			place := evaluate.PlaceOf(s, z.Declared.ZoneName())
+			o, k := a.answers.Full(place), a.answers.Keys(place)
+			if !s.Addr.IsValid() || o == nil || !o.Authoritative || o.Mirror == nil {
+				continue
+			}
+			if s.ReadBy != v1beta1.ReadByQuery && (evaluate.HasKeys(o.Mirror) || !a.evaluator.View(z, now).IsSigned()) {
+				continue
+			}
+			if k == nil || now.Sub(k.At) > keysAge || k.Serial != o.Serial && now.Sub(k.At) > minKeysAge {
+				wg.Go(func() { a.askKeysOf(ctx, z, s, place, now) })
+			}
+		}
+	}
+	wg.Wait()
+}
+
+// askKeysOf asks a server for the keys of a zone, unless that was done at since or later.
+func (a *asker) askKeysOf(ctx context.Context, z *desired.Zone, s observe.Server, place evaluate.Place, since time.Time) {
+	isAsked := func() bool { k := a.answers.Keys(place); return k != nil && !k.At.Before(since) }
+	a.keyQuestions.await(ctx, place, isAsked, func(ctx context.Context) {
+		answer := evaluate.KeysAnswer{At: time.Now()}
+		if o := a.answers.Full(place); o != nil {
+			answer.Serial = o.Serial
+		}
+		m, err := a.askSigned(ctx, z, s, rrset.Key{Name: place.Zone, Type: dns.TypeDNSKEY})
+		if err == nil && (m.Rcode == dns.RcodeSuccess || m.Rcode == dns.RcodeNameError) {
+			answer.Msg = m
+		}
+		a.answers.KeepKeys(place, answer)
+	})
+}
+
+// askSigned asks a server for an RRset with its signatures, as resolvers ask.
+func (a *asker) askSigned(ctx context.Context, z *desired.Zone, s observe.Server, k rrset.Key) (*dns.Msg, error) {
+	key, _ := a.transferKey(ctx, z.TransferKey(s))
+	var held rrset.RRset
+	if last := a.answers.Full(evaluate.PlaceOf(s, z.Declared.ZoneName())); last != nil && last.Mirror != nil {
+		held, _ = last.Mirror.Get(k)
+	}
+	return a.observer.AskSigned(a.chargeTo(ctx, s.Peer()), s.Peer(), k, held, key, s.ReadBy == v1beta1.ReadByQuery)
+}
+
+// askSecured asks the servers of some objects in signed zones for the zone's keys and for what the objects declare, and judges the answers.
+func (a *asker) askSecured(ctx context.Context, subjects []*desired.Subject, since time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, s := range subjects {
+		if s == nil {
+			continue
+		}
+		for _, z := range s.Declaring() {
+			if !a.evaluator.View(z, time.Now()).IsSigned() {
+				continue
+			}
+			keys := validate.ZoneQuestions(z.Declared.ZoneName())
+			if s.Key.Kind != syncstatus.ZoneKind.Kind {
+				keys = z.Declared.ResolvableKeys(s.Key, maxNames)
+			}
+			for i := range z.Servers {
+				wg.Go(func() { a.judgeAnswers(ctx, z, i, keys, since) })
+			}
+		}
+	}
+	wg.Wait()
+}
+
+// judgeAnswers asks a server for some RRsets and judges the answers, unless it did so at since or later.
+func (a *asker) judgeAnswers(ctx context.Context, z *desired.Zone, server int, keys []rrset.Key, since time.Time) {
+	s := z.Servers[server]
+	place := evaluate.PlaceOf(s, z.Declared.ZoneName())
+	if o := a.answers.Full(place); !s.Addr.IsValid() || o == nil || !o.Authoritative || o.Mirror == nil {
+		return
+	}
+	var wg sync.WaitGroup
+	for _, k := range keys {
+		isJudged := func() bool { answer := a.answers.Judged(place, k); return answer != nil && !answer.At.Before(since) }
+		wg.Go(func() {
+			a.securedQuestions.await(ctx, nameQuestion{place, k}, isJudged, func(ctx context.Context) {
+				answer := a.judgeAnswer(ctx, z, server, k, since)
+				if answer.Verdict.Security == dnssec.Bogus { // The keys, or the zone, may have changed between two answers.
+					answer = a.judgeAnswer(ctx, z, server, k, time.Now())
+				}
+				a.answers.KeepJudged(place, k, answer)
+			})
+		})
+	}
+	wg.Wait()
+}
+
+// judgeAnswer asks a server for an RRset and for the zone's keys, and judges the answer by keys from since or later.
+func (a *asker) judgeAnswer(ctx context.Context, z *desired.Zone, server int, k rrset.Key, since time.Time) validate.Answer {
+	s := z.Servers[server]
+	place := evaluate.PlaceOf(s, z.Declared.ZoneName())
+	answer := validate.Answer{At: time.Now()}
+	var wg sync.WaitGroup
+	wg.Go(func() { a.askKeysOf(ctx, z, s, place, since) })
+	m, err := a.askSigned(ctx, z, s, k)
+	wg.Wait()
+	now := time.Now()
+	view := a.evaluator.View(z, now)
+	answer.Content, answer.Serial = view.Stamp(server)
+	var keys *dns.Msg
+	if known := a.answers.Keys(place); known != nil {
+		keys = known.Msg
+	}
+	switch {
+	case err != nil:
+		answer.Verdict = dnssec.Verdict{Security: dnssec.Unknown, Detail: k.String() + ": " + detailOf(err)}
+	case keys == nil:
+		answer.Verdict = dnssec.Verdict{Security: dnssec.Unknown, Detail: "no answer to a question about the keys of the zone"}
+	default:
+		answer.Verdict = view.Servers[server].Judge(m, keys, a.evaluator.Clock(now), z.CutsIn(m)...)
+	}
+	return answer
+}
+
+func detailOf(err error) string {
+	var e *wire.Error
+	if errors.As(err, &e) {
+		return e.Detail()
+	}
+	return "no answer in time"
+}
+
+// repeatBogus asks a server again for what was Bogus.
+func (a *asker) repeatBogus(ctx context.Context, z *desired.Zone, s observe.Server) {
+	server := slices.IndexFunc(z.Servers, s.Equal)
+	keys := a.answers.Bogus(evaluate.PlaceOf(s, z.Declared.ZoneName()), time.Now().Add(-doubtInterval))
+	if server >= 0 && len(keys) > 0 {
+		a.judgeAnswers(ctx, z, server, keys, time.Now())
+	}
+}
+
+// checkSecurity has all members of a zone evaluated again if its security has changed, and now and then while signatures expire.
+func (t *tracker) checkSecurity(w *trackedZone, now time.Time) {
+	w.securityAt = now.Add(securityCheck)
+	is := t.refresher.evaluator.Security(w.zone, now)
+	moved := is.Moving && now.After(w.movedAt.Add(securityCheck+time.Duration(len(w.members))*securityPerObject))
+	if w.security == nil || !w.security.Equal(is) || moved {
+		w.all = w.all || w.security != nil || is.Signed
+		w.movedAt = now
+	}
+	w.security = &is
+}
+
+// checkSignatures looks at the signed zones of which it is time.
+func (t *tracker) checkSignatures(now time.Time) {
+	for _, w := range t.zones {
+		if w.zone != nil && w.security != nil && w.security.Signed && now.After(w.securityAt) {
+			t.checkSecurity(w, now)
+			t.evaluateLater(w)
+		}
+	}
+}

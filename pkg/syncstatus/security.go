@@ -1,0 +1,212 @@
+package syncstatus
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/dnssec"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
+)
+
+// setSecurity completes the row of a server: whether a validating resolver accepts its answers about some RRsets; about the zone if keys
+// is nil. What it rejects is Bogus, however the data is. Where it expects signatures, what could not be validated is not in sync.
+func (j *Evaluation) setSecurity(row *sync.ServerStatus, e *serverAnswer, keys []rrset.Key) {
+	w := j.past.Validation
+	switch {
+	case w == nil:
+		return
+	case e.mirror == nil:
+		row.Security = sync.SecurityUnknown
+		return
+	}
+	v := w.Of(e.index, keys)
+	row.Security, row.SignaturesExpireAt, row.KeyTags = sync.Security(v.Security), expiryTime(v), keyTags(v)
+	if row.Security == "" {
+		row.Security = sync.SecurityUnknown
+	}
+	calm := row.State == sync.StateInSync || row.State == sync.StateStale || row.State == sync.StateHeld
+	switch v.Security {
+	case dnssec.Bogus:
+		row.SecurityCause = v.Cause()
+		message := fmt.Sprintf("validating resolvers reject the answers: %s: %s", v.Cause(), v.Detail)
+		if calm {
+			row.State = sync.StateBogus
+		}
+		row.Message = joinMessages(row.Message, message)
+	case dnssec.Unknown:
+		if c := w.Servers[e.index].Chain; c.IsKnown() && c.IsSigned() && row.State == sync.StateInSync {
+			row.State = sync.StateUnreachable
+		}
+		row.Message = joinMessages(row.Message, "the answers could not be validated: "+v.Detail)
+	case dnssec.Expiring:
+		row.Message = joinMessages(row.Message, "the first signature expires "+v.Expires.UTC().Format(time.RFC3339))
+	}
+}
+
+func joinMessages(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
+
+func expiryTime(v dnssec.Verdict) *metav1.Time {
+	if v.Expires.IsZero() {
+		return nil
+	}
+	return new(metav1.NewTime(v.Expires))
+}
+
+func keyTags(v dnssec.Verdict) (tags []int32) {
+	for _, tag := range v.KeyTags {
+		tags = append(tags, int32(tag))
+	}
+	return tags
+}
+
+// securitySeverity orders what rows say, the most serious first.
+var securitySeverity = []sync.Security{sync.SecurityBogus, sync.SecurityUnknown, sync.SecurityExpiring, sync.SecurityInsecure, sync.SecuritySecure}
+
+// Reasons of Validated.
+const (
+	reasonSecure       = "Secure"
+	reasonExpiring     = "Expiring"
+	reasonInsecure     = "Insecure"
+	reasonBogus        = "Bogus"
+	reasonNotValidated = "NotValidated"
+)
+
+// validated is the verdict over the security of all rows; without a Status if nothing was validated.
+func (v statusFacts) validated() (out status.Verdict) {
+	for _, security := range securitySeverity {
+		n := 0
+		for i := range v.rows {
+			if v.rows[i].Security == security {
+				n++
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		count := fmt.Sprintf("%d of %d servers %s", n, len(v.rows), security)
+		switch security {
+		case sync.SecurityBogus:
+			return status.False(reasonBogus, v.named(count, security))
+		case sync.SecurityUnknown:
+			return status.Unknown(reasonNotValidated, v.named(count, security))
+		case sync.SecurityExpiring:
+			return status.True(reasonExpiring, withRemark(v.named(count, security), strings.Join(v.gaps, "; ")))
+		case sync.SecurityInsecure:
+			return status.True(reasonInsecure, withRemark(count, strings.Join(v.gaps, "; ")))
+		default:
+			return status.True(reasonSecure, withRemark(count, strings.Join(v.gaps, "; ")))
+		}
+	}
+	return out
+}
+
+// named adds the servers with some security to how many they are, and what the first one says.
+func (v statusFacts) named(count string, security sync.Security) string {
+	var names []string
+	message := ""
+	for i := range v.rows {
+		if v.rows[i].Security == security {
+			names, message = append(names, v.rows[i].ServerName()), cmp.Or(message, v.rows[i].Message)
+		}
+	}
+	return withRemark(count+": "+strings.Join(names, ", "), message)
+}
+
+// findGaps finds what of the chain above the zone could not be reached, or why there is none.
+func findGaps(w *validate.View) (gaps []string) {
+	if w == nil {
+		return nil
+	}
+	for _, a := range w.Servers {
+		gap := a.Chain.Gap
+		if a.Verdict.Security == dnssec.Insecure {
+			gap = a.Verdict.Detail
+		}
+		if a.Verdict.Security != dnssec.Insecure && a.Chain.Source == validate.OwnKeys {
+			gap = "validated up to the keys of the zone itself: " + gap
+		}
+		if gap != "" && a.Verdict.Security != dnssec.Unknown && !slices.Contains(gaps, gap) {
+			gaps = append(gaps, gap)
+		}
+	}
+	return gaps
+}
+
+// chain are the links from the keys that are trusted to the answers of all servers about some RRsets; none if the zone is not signed.
+func (j *Evaluation) chain(rows []sync.ServerStatus, keys []rrset.Key) (links []sync.ChainLink) {
+	w := j.past.Validation
+	if w == nil || !j.past.WithChain || !w.IsSigned() {
+		return nil
+	}
+	for i, a := range w.Servers {
+		if !slices.ContainsFunc(w.Servers[:i], func(o *validate.Apex) bool { return o.Chain == a.Chain }) {
+			links = appendLinks(links, "", w.Above(i))
+		}
+	}
+	for i, e := range j.servers {
+		if i < len(rows) && e.mirror != nil {
+			links = appendLinks(links, rows[i].ServerName(), append([]validate.Link{w.Zone(i)}, w.Answers(i, keys)...))
+		}
+	}
+	return links
+}
+
+func appendLinks(links []sync.ChainLink, server string, more []validate.Link) []sync.ChainLink {
+	for _, l := range more {
+		out := sync.ChainLink{
+			Server: server, Name: l.Name, Type: rrset.TypeName(l.Type), TrustedBy: string(l.TrustedBy), Keys: chainKeys(l.Keys),
+			Security: sync.Security(cmp.Or(l.Verdict.Security, dnssec.Unknown)), SignaturesExpireAt: expiryTime(l.Verdict), KeyTags: keyTags(l.Verdict),
+			Message: l.Verdict.Detail,
+		}
+		if l.Verdict.Security == dnssec.Bogus {
+			out.SecurityCause = l.Verdict.Cause()
+		}
+		if l.Gap != "" && l.TrustedBy == validate.OwnKeys {
+			out.Message = joinMessages(out.Message, l.Gap)
+		}
+		links = append(links, out)
+	}
+	return links
+}
+
+// maxChainKeys bounds the keys of a link.
+const maxChainKeys = 32
+
+func chainKeys(records []dns.RR) (keys []sync.ChainKey) {
+	for _, rr := range records {
+		var k sync.ChainKey
+		switch rr := rr.(type) {
+		case *dns.DNSKEY:
+			k = sync.ChainKey{KeyTag: int32(rr.KeyTag()), Algorithm: algorithmName(rr.Algorithm), Role: "ZSK"}
+			if rr.Flags&dns.SEP != 0 {
+				k.Role = "KSK"
+			}
+		case *dns.DS:
+			k = sync.ChainKey{KeyTag: int32(rr.KeyTag), Algorithm: algorithmName(rr.Algorithm), Role: cmp.Or(dns.HashToString[rr.DigestType], fmt.Sprintf("digest %d", rr.DigestType))}
+		default:
+			continue
+		}
+		if len(keys) < maxChainKeys {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+func algorithmName(algorithm uint8) string {
+	return cmp.Or(dns.AlgorithmToString[algorithm], fmt.Sprintf("algorithm %d", algorithm))
+}

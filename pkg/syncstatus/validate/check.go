@@ -1,0 +1,141 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/dnssec"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// limits are the times that those of signatures are compared with, as text.
+type limits struct{ now, notice string }
+
+func limitsOf(c dnssec.Clock) limits { return limits{timeText(c.Now), timeText(c.Now.Add(c.Notice))} }
+
+// check judges RRsets of a server's content by whether they have a signature with a key of the zone that has not expired, and by the apex.
+// It verifies none of them. Names that the content does not have are left out.
+func (a *Apex) check(keys []rrset.Key, at limits) dnssec.Verdict {
+	if a.keys == nil || a.content == nil || a.Verdict.Security != dnssec.Secure && a.Verdict.Security != dnssec.Expiring {
+		return a.Verdict
+	}
+	verdict := a.Verdict
+	for _, k := range keys {
+		if k.Type != dns.TypeSOA && holds(a.content, k) && !a.isDelegated(k) {
+			verdict = worst(verdict, a.soften(a.checkSet(k, at)))
+		}
+	}
+	return verdict
+}
+
+func (a *Apex) checkSet(k rrset.Key, at limits) dnssec.Verdict {
+	var last signature
+	signed := false
+	for s := range signaturesOf(a.content, k) {
+		if signed = true; s.expires > last.expires && slices.Contains(a.tags, s.tag) {
+			last = s
+		}
+	}
+	switch {
+	case !signed:
+		return bogus(dns.ExtendedErrorCodeRRSIGsMissing, "%s has no signature", k)
+	case last.expires == "":
+		return bogus(dns.ExtendedErrorCodeDNSKEYMissing, "%s is signed with keys that %s does not have", k, a.Chain.Zone)
+	case last.begins > at.now:
+		return bogus(dns.ExtendedErrorCodeSignatureNotYetValid, "the signature of %s becomes valid %s", k, parseTime(last.begins).Format(time.RFC3339))
+	}
+	v := expiring{k, last.expires}.verdict(at)
+	v.KeyTags = []uint16{tagOf(last.tag)}
+	return v
+}
+
+func bogus(code uint16, format string, args ...any) dnssec.Verdict {
+	return dnssec.Verdict{Security: dnssec.Bogus, Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+func tagOf(text string) (tag uint16) {
+	for _, digit := range text {
+		tag = tag*10 + uint16(digit-'0') //nolint:gosec // the text of a key tag
+	}
+	return tag
+}
+
+// isDelegated is true for data that the zone does not sign: at a delegation all but DS, and all that is below one.
+func (a *Apex) isDelegated(k rrset.Key) bool {
+	for name := k.Name; name != a.Chain.Zone && rrset.IsSubdomain(name, a.Chain.Zone); name = rrset.ParentName(name) {
+		if holds(a.content, rrset.Key{Name: name, Type: dns.TypeNS}) && (name != k.Name || k.Type != dns.TypeDS) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkAll is check for all signatures of a zone on a server, without a look at their keys.
+func (v *Validator) checkAll(a *Apex, server observe.Peer, now time.Time, at limits) dnssec.Verdict {
+	if a.keys == nil || a.content == nil || a.Verdict.Security != dnssec.Secure && a.Verdict.Security != dnssec.Expiring {
+		return a.Verdict
+	}
+	key := scanKey{a.Chain.Zone, server}
+	v.mu.Lock()
+	was := v.scans[key]
+	v.mu.Unlock()
+	var last scan
+	if was != nil {
+		last = was.scan
+	}
+	is := last.of(a.content)
+	v.mu.Lock()
+	v.scans[key] = &remembered{is, now}
+	v.mu.Unlock()
+	return worst(a.Verdict, a.soften(is.first.verdict(at)))
+}
+
+// Judge judges an answer of the server to a question with the DO bit. keys is its answer to a question about the DNSKEY records; nil to
+// use those known. The cuts are delegations that may be in the zone, besides those in the server's content.
+func (a *Apex) Judge(m, keys *dns.Msg, clock dnssec.Clock, cuts ...string) dnssec.Verdict {
+	now := *a
+	now.tags = nil
+	if keys != nil {
+		now.setKeys(keys.Answer, clock)
+	} else {
+		now.setKeys(a.Keys, clock)
+	}
+	if now.keys == nil || now.Verdict.Security == dnssec.Bogus || now.Verdict.Security == dnssec.Unknown {
+		return now.Verdict
+	}
+	verdict := now.keys.Judge(m, clock, append(cuts, now.cutsIn(m)...)...)
+	if verdict.Security == dnssec.Unknown {
+		return verdict
+	}
+	return now.soften(worst(now.Verdict, verdict))
+}
+
+// maxCuts bounds the delegations that are looked for because of one answer.
+const maxCuts = 64
+
+// cutsIn are the delegations in the server's content at or above the names in an answer.
+func (a *Apex) cutsIn(m *dns.Msg) (cuts []string) {
+	if a.content == nil {
+		return nil
+	}
+	zone := a.Chain.Zone
+	for _, rr := range slices.Concat(m.Answer, m.Ns) {
+		names := []string{rr.Header().Name}
+		if cname, ok := rr.(*dns.CNAME); ok {
+			names = append(names, cname.Target)
+		}
+		for _, name := range names {
+			name, err := rrset.CanonicalName(name)
+			for ; err == nil && name != zone && rrset.IsSubdomain(name, zone); name = rrset.ParentName(name) {
+				if len(cuts) < maxCuts && holds(a.content, rrset.Key{Name: name, Type: dns.TypeNS}) && !slices.Contains(cuts, name) {
+					cuts = append(cuts, name)
+				}
+			}
+		}
+	}
+	return cuts
+}
