@@ -191,6 +191,54 @@ func (o ownContent) Len() (count int) {
 	return count
 }
 
+// Have is what the server has of an RRset as far as it concerns the owner, who wants the RRset want; that has no values if the owner wants none. It
+// equals want if all of its values are there, with the lowest TTL of all owners, and no other value that the owner has claimed. Others are the
+// values beside these, each with the owners who have claimed it.
+func (v View) Have(key rrset.Key, want rrset.RRset) (have rrset.RRset, others []string) {
+	have, _ = v.Observed.Get(key)
+	l := v.ledgerOf(key.Name)
+	own := v.ownValues(l, have)
+	for _, rdata := range have.Rdata {
+		if owners := l.OwnersOf(key.Type, rdata, v.Owner); len(owners) > 0 {
+			others = append(others, fmt.Sprintf("%s (%s)", rdata, strings.Join(owners, ", ")))
+		} else if !slices.Contains(own.Rdata, rdata) && !slices.Contains(want.Rdata, rdata) {
+			others = append(others, fmt.Sprintf("%s (nobody's)", rdata))
+		}
+	}
+	isMissing := func(rdata string) bool { return !slices.Contains(have.Rdata, rdata) }
+	isLeft := func(rdata string) bool {
+		return !slices.Contains(want.Rdata, rdata) && len(l.OwnersOf(key.Type, rdata, v.Owner)) == 0
+	}
+	switch {
+	case len(want.Rdata) == 0:
+		own.Rdata = slices.DeleteFunc(own.Rdata, func(rdata string) bool { return !isLeft(rdata) })
+		return own, others
+	case slices.ContainsFunc(want.Rdata, isMissing), slices.ContainsFunc(own.Rdata, isLeft):
+		return have, others
+	}
+	ttl := want.TTL
+	for _, c := range l.others(v.Owner, key.Type) {
+		ttl = min(ttl, c.TTL)
+	}
+	if have.TTL != ttl {
+		return have, others
+	}
+	return want, others
+}
+
+// IsOthers reports whether an RRset that the owner does not declare is a ledger, or has values of other owners alone.
+func (v View) IsOthers(key rrset.Key) bool {
+	if _, ok := DataName(v.Zone, key.Name); ok && key.Type == dns.TypeTXT {
+		return true
+	}
+	set, there := v.Observed.Get(key)
+	if !there {
+		return false
+	}
+	n := naming{owner: v.Owner, ledger: v.ledgerOf(key.Name)}
+	return len(n.ledger.entries) > 0 && n.isClaimed(set)
+}
+
 func (v View) ownValues(l Ledger, set rrset.RRset) rrset.RRset {
 	claim, _ := l.Of(v.Owner, set.Type)
 	own := rrset.RRset{Key: set.Key, TTL: set.TTL}

@@ -104,6 +104,8 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 	event, err := p.declare(ctx)
 	var hosts reconciled
 	if event.Problem.Holds() {
+		err = errors.Join(err, p.leaveFormerHosts(ctx))
+		p.state.noteOwned(p.hosts)
 		hosts = p.reconcileHosts(ctx)
 		event = p.conclude(event, hosts)
 		if d := event.Desired; d.NameServers.Waiting != "" && event.Unprogrammed != nil {
