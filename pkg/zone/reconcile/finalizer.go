@@ -178,7 +178,9 @@ func (r *reconciler) leaveAsIs(ctx context.Context, s scope) {
 	log.FromContext(ctx).V(1).Info("zone ends with its namespace", "zone", s.zone.Spec.ZoneName, "released", len(leaving))
 	owned := r.states.stateOf(s.zone).owned
 	r.states.Delete(s.key())
-	r.states.stateOf(s.zone).owned = owned
+	if len(owned) > 0 { // Its own values go from there at its end.
+		r.states.stateOf(s.zone).owned = owned
+	}
 	r.recoveries.forget(s.key())
 	r.zones.NoteReleased(s.key(), leaving)
 	r.writer.Release(s.key(), leaving...)
