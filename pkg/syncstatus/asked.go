@@ -91,7 +91,7 @@ func (d *DesiredState) QuestionsOf(object source.ObjectKey) []observe.Question {
 // shows that declared data is missing.
 func (e *serverAnswer) contentAt(d *DesiredState, k rrset.Key) (want, have rrset.RRset, at time.Time, known bool) {
 	if !e.mirror.IsPartial() {
-		have, _ = e.mirror.Get(k)
+		have, _ = e.have(d, k)
 		return d.desiredAt(k), have, e.observed.At, true
 	}
 	q := d.QuestionFor(k)
@@ -108,6 +108,16 @@ func (e *serverAnswer) contentAt(d *DesiredState, k rrset.Key) (want, have rrset
 	}
 	isCurrent := at.Equal(e.observed.At) || e.row.Serial == nil
 	return q.Want, have, at, isCurrent || !q.Differs(have)
+}
+
+// have is what a server that is not read by query has of an RRset. With an owner, it is what is declared if that is there beside others, which are
+// values with their owners.
+func (e *serverAnswer) have(d *DesiredState, k rrset.Key) (have rrset.RRset, others []string) {
+	if e.owner != "" && d.desired != nil {
+		return viewOf(d.desired, e.mirror, e.owner).Have(k, d.desiredAt(k))
+	}
+	have, _ = e.mirror.Get(k)
+	return have, nil
 }
 
 // knows reports whether a server has ever answered for a name and type.

@@ -73,7 +73,7 @@ func (p zonePart) cachesExpireAt() time.Time {
 			if _, _, _, known := e.contentAt(p.DesiredState, k); !known {
 				continue
 			}
-			if have, _ := e.mirror.Get(k); sameData(p.desiredAt(k), have) {
+			if have, _ := e.have(p.DesiredState, k); sameData(p.desiredAt(k), have) {
 				continue
 			}
 			if at := p.at.Add(CacheDuration(e.mirror, k)); at.After(until) {

@@ -10,6 +10,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/dns/ledger"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/snapshot"
@@ -24,6 +25,8 @@ type serverComparison struct {
 	answers askedAnswers
 	// shared is true if the apex is not the zone object's there, because others write to the zone as well.
 	shared bool
+	// owner is who claims values there if each writer has its own; empty if not.
+	owner string
 
 	// off are the RRsets that are out of sync, including those that the server should no longer hold.
 	off snapshot.Map[rrset.Key, struct{}]
@@ -56,8 +59,8 @@ func (c *rrsetCounts) addSigned(o rrsetCounts, sign int) {
 }
 
 // compareFully compares from scratch.
-func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers, shared bool) *serverComparison {
-	c := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: answers, shared: shared}
+func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers, shared bool, owner string) *serverComparison {
+	c := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: answers, shared: shared, owner: owner}
 	for have := range m.All() {
 		if have.Type == dns.TypeNS || have.Type == dns.TypeDNAME {
 			if cut, found := undeclaredCut(d.desired, m, have.Name); found && cut.Key == have.Key {
@@ -94,9 +97,9 @@ func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers, shar
 // updated makes the comparison of a newer declaration and newer content.
 func (c *serverComparison) updated(d *DesiredState, m *observe.Mirror) *serverComparison {
 	if !slices.Equal(c.desired.NameServers.Pending, d.desired.NameServers.Pending) {
-		return compareFully(d, m, c.answers, c.shared) // What servers keep as it is was compared otherwise.
+		return compareFully(d, m, c.answers, c.shared, c.owner) // What servers keep as it is was compared otherwise.
 	}
-	n := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: c.answers, shared: c.shared, rrsetCounts: c.rrsetCounts, cuts: c.cuts}
+	n := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: c.answers, shared: c.shared, owner: c.owner, rrsetCounts: c.rrsetCounts, cuts: c.cuts}
 	e := c.off.Edit()
 	done := map[string]bool{}
 	for name := range n.changedNames(c) {
@@ -105,7 +108,7 @@ func (c *serverComparison) updated(d *DesiredState, m *observe.Mirror) *serverCo
 		}
 		done[name] = true
 		if delegationChanged(name, c.desired, c.mirror, d.desired, m) {
-			return compareFully(d, m, c.answers, c.shared) // It matters to everything below.
+			return compareFully(d, m, c.answers, c.shared, c.owner) // It matters to everything below.
 		}
 		was, _ := c.compareName(name)
 		n.addSigned(was, -1)
@@ -142,13 +145,16 @@ func (c *serverComparison) changedNames(old *serverComparison) iter.Seq[string] 
 			if !yield(name) {
 				return
 			}
+			if of, ok := ledger.DataName(c.desired.Name, name); ok && c.owner != "" && !yield(of) {
+				return
+			}
 		}
 	}
 }
 
 // compareName compares one owner name.
 func (c *serverComparison) compareName(name string) (rrsetCounts, []rrset.Key) {
-	here := serverComparison{desired: c.desired, pending: c.pending, mirror: c.mirror, answers: c.answers, shared: c.shared, cuts: c.cuts}
+	here := serverComparison{desired: c.desired, pending: c.pending, mirror: c.mirror, answers: c.answers, shared: c.shared, owner: c.owner, cuts: c.cuts}
 	var off []rrset.Key
 	add := func(k rrset.Key) {
 		switch {
@@ -175,7 +181,26 @@ func (c *serverComparison) compareName(name string) (rrsetCounts, []rrset.Key) {
 func (c *serverComparison) isForeign(k rrset.Key) bool {
 	_, wanted := c.desired.Get(k)
 	_, waits := c.pending.Get(k)
-	return !wanted && !waits && !rrset.IsServerMaintained(k.Type) && !c.isApex(k) && !c.desired.IsKept(k)
+	return !wanted && !waits && !rrset.IsServerMaintained(k.Type) && !c.isApex(k) && !c.desired.IsKept(k) && !c.isOthers(k)
+}
+
+// isOthers reports whether an RRset on a server with an owner is there for other owners.
+func (c *serverComparison) isOthers(k rrset.Key) bool {
+	return c.owner != "" && viewOf(c.desired, c.mirror, c.owner).IsOthers(k)
+}
+
+// have is what the server has of an RRset: with an owner, what it declares itself if that is there beside values of others.
+func (c *serverComparison) have(k rrset.Key, want rrset.RRset) rrset.RRset {
+	have, _ := c.mirror.Get(k)
+	if c.owner != "" {
+		have, _ = viewOf(c.desired, c.mirror, c.owner).Have(k, want)
+	}
+	return have
+}
+
+// viewOf is what an owner sees of a server's content.
+func viewOf(desired *source.Zone, m *observe.Mirror, owner string) ledger.View {
+	return ledger.View{Zone: desired.Name, Owner: owner, Declared: desired, Observed: m}
 }
 
 // isApex reports whether an RRset is not the zone object's on this server.
@@ -206,7 +231,7 @@ func (c *serverComparison) isOutOfSync(k rrset.Key) bool {
 	if !wanted && rrset.IsServerMaintained(k.Type) || c.isApex(k) {
 		return false
 	}
-	if have, _ := c.mirror.Get(k); !sameData(want, have) || c.desired.IsKept(k) {
+	if !sameData(want, c.have(k, want)) || c.desired.IsKept(k) {
 		return true
 	}
 	return wanted && (c.isHidden(k) || c.isShadowed(k))
@@ -236,8 +261,7 @@ func (c *serverComparison) countKey(k rrset.Key, by int) {
 	if _, waits := c.pending.Get(k); waits {
 		c.waiting += by
 	}
-	have, _ := c.mirror.Get(k)
-	if want, wanted := c.desired.Get(k); wanted && sameData(want, have) && !c.isHidden(k) {
+	if want, wanted := c.desired.Get(k); wanted && sameData(want, c.have(k, want)) && !c.isHidden(k) {
 		c.shadowed += by
 	}
 }
@@ -281,8 +305,8 @@ func (c *comparisonCache) compareServers(d *DesiredState, servers []serverAnswer
 			continue
 		case s.mirror.IsPartial():
 			all[i] = compareAnswers(d, &s)
-		case was == nil || was.mirror.IsPartial() || was.shared != (s.shared != "") || !maps.EqualFunc(was.answers, s.answers, observe.Answer.Says):
-			all[i] = compareFully(d, s.mirror, s.answers, s.shared != "")
+		case was == nil || was.mirror.IsPartial() || was.shared != (s.shared != "") || was.owner != s.owner || !maps.EqualFunc(was.answers, s.answers, observe.Answer.Says):
+			all[i] = compareFully(d, s.mirror, s.answers, s.shared != "", s.owner)
 		case was.desired != d.desired || was.mirror != s.mirror || !samePending(was.pending, d.pending):
 			all[i] = was.updated(d, s.mirror)
 		default:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/miekg/dns"
@@ -54,6 +55,8 @@ type serverAnswer struct {
 	// shared is the provider of a server whose primary others write to as well: it and its secondaries have serials of their own, and
 	// the apex is not the zone object's there. Empty for all others, which have one serial.
 	shared string
+	// owner is who claims values there if each writer has its own; empty if not.
+	owner string
 	// reference is what the server's serial is compared with; lag the distance to it: positive when behind, negative when ahead.
 	reference reference
 	lag       int64
@@ -194,7 +197,7 @@ func (d *DesiredState) readAnswer(s observe.Server, o observe.Observation) serve
 		e.row.Provider, e.row.Pod = s.Provider, ""
 	}
 	if s.Shared {
-		e.shared = s.Provider
+		e.shared, e.owner = s.Provider, s.Owner
 	}
 	if s.Namespace != d.zone.Namespace {
 		e.row.Namespace = s.Namespace
@@ -338,8 +341,33 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 	unknown.describeIn(&row, len(keys))
 	setObservedAt(&row, oldest)
 	e.confirmUnsigned(&row, confirmed)
+	e.nameOthers(j.DesiredState, &row, keys)
 	j.setSecurity(&row, &e, keys)
 	return row
+}
+
+// maxOthers is how many values of others a row names.
+const maxOthers = 5
+
+// nameOthers says which values others have in RRsets of a server with an owner.
+func (e *serverAnswer) nameOthers(d *DesiredState, row *sync.ServerStatus, keys []rrset.Key) {
+	if e.owner == "" || row.State != sync.StateInSync && row.State != sync.StateDivergent {
+		return
+	}
+	var all []string
+	for _, k := range keys {
+		if len(d.desiredAt(k).Rdata) > 0 {
+			_, others := e.have(d, k)
+			all = append(all, others...)
+		}
+	}
+	if more := len(all) - maxOthers; more > 0 {
+		all = append(all[:maxOthers], fmt.Sprintf("%d more", more))
+	}
+	if len(all) > 0 {
+		said := "others have there: " + strings.Join(all, ", ")
+		row.Message = joinMessages(row.Message, said)
+	}
 }
 
 // stateByData is the state of a server on which so many RRsets are not as declared.

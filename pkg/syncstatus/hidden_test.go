@@ -84,7 +84,7 @@ func TestDelegationsComeAndGo(t *testing.T) {
 	hidden := 0
 	for i, step := range steps {
 		m := holds(desired, 7, step...).Mirror
-		want := compareFully(d, m, nil, false)
+		want := compareFully(d, m, nil, false, "")
 		if last == nil {
 			last = want
 			continue

@@ -82,7 +82,7 @@ func TestApexOfOthersComesAndGoes(t *testing.T) {
 		desired := build(t, z, r)
 		d := NewDesiredState(z, desired, []source.Object{r}, nil)
 		m := holds(desired, 7).Mirror
-		want := compareFully(d, m, nil, true)
+		want := compareFully(d, m, nil, true, "")
 		if wantApex := 2 - i%2; want.apex != wantApex {
 			t.Errorf("step %d: %d RRsets are the zone object's, want %d", i, want.apex, wantApex)
 		}

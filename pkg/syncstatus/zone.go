@@ -90,7 +90,7 @@ func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerSta
 	var hidden obstacles
 	for _, k := range c.shown {
 		want := j.desiredAt(k)
-		if have, _ := e.mirror.Get(k); !sameData(want, have) || !hidden.add(j.desired, &e, want) {
+		if have, _ := e.have(j.DesiredState, k); !sameData(want, have) || !hidden.add(j.desired, &e, want) {
 			row.Observed = append(row.Observed, renderRRset(k, have))
 		}
 	}

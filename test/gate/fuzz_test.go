@@ -11,6 +11,7 @@ import (
 var outsiders = map[string][]string{
 	"pkg/dns/dnssec":         {"FuzzAnswers"},
 	"pkg/dns/wire":           {"FuzzReply", "FuzzTransfer"},
+	"pkg/dns/ledger":         {"FuzzEntry"},
 	"pkg/dns/observe":        {"FuzzAnswers"},
 	"pkg/zone/host/coredns":  {"FuzzMessages", "FuzzPages", "FuzzValues"},
 	"pkg/fleet/bindcar":      {"FuzzResponse", "FuzzNotifications"},

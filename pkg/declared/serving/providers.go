@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/ledger"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
 
@@ -119,6 +120,23 @@ func ProviderProblem(p *v1beta1.DNSProvider) string {
 	return ""
 }
 
+// unknownOwner stands for an owner whose name is not known yet.
+const unknownOwner = "-"
+
+// IsOwned reports whether values, not names, belong to a provider.
+func IsOwned(p *v1beta1.DNSProvider) bool {
+	return p.Spec.RFC2136 != nil && p.Spec.RFC2136.Ownership == v1beta1.OwnershipValues
+}
+
+// OwnerOf names a provider in the zones where values belong to it. A Kubernetes cluster is named by the provider or, if it does not, as given;
+// without both the result is empty. The provider's namespace and name are part of it, so nobody can name another's in the same cluster.
+func OwnerOf(p *v1beta1.DNSProvider, cluster string) string {
+	if !IsOwned(p) || p.Spec.RFC2136.OwnerID == "" && cluster == "" {
+		return ""
+	}
+	return ledger.OwnerName(cmp.Or(p.Spec.RFC2136.OwnerID, cluster), p.Namespace, p.Name)
+}
+
 func coreDNSProblem(p *v1beta1.DNSProvider) string {
 	if s := p.Spec.CoreDNS.Servers.Service; s != nil && s.Namespace != "" && s.Namespace != p.Namespace {
 		return fmt.Sprintf("DNSProvider %s names a Service of namespace %s in spec.coreDNS.servers.service, and may only name one of its own: create the provider there, or use addresses", p.Name, s.Namespace)
@@ -143,6 +161,12 @@ func providerServer(p *v1beta1.DNSProvider, declared v1beta1.ProviderServer, rol
 		s.Shared, s.ReadBy = p.Spec.RFC2136.Writers == v1beta1.WritersShared, p.Spec.RFC2136.ReadBy
 	case p.Spec.Secondaries != nil:
 		s.ReadBy = p.Spec.Secondaries.ReadBy
+	}
+	if IsOwned(p) {
+		if s.Owner = cmp.Or(OwnerOf(p, ""), p.Status.Owner); s.Owner == "" {
+			s.Owner, s.Message = unknownOwner, "the name under which values are kept in the zone is not known yet; see status.owner of the DNSProvider"
+			return s
+		}
 	}
 	port := uint16(cmp.Or(declared.Port, 53)) //nolint:gosec // validated
 	if ip, err := netip.ParseAddr(declared.Address); err == nil {

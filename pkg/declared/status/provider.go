@@ -47,6 +47,8 @@ var stalling = map[string]bool{
 type ProviderFacts struct {
 	Generation int64
 	Type       string
+	// Owner is the name under which its values are kept in zones; empty if they are not, or if that is not known.
+	Owner string
 	// Zones counts those that name the provider.
 	Zones int
 	// Unsupported is why no zone can be on the provider, whatever its servers do; empty if one can.
@@ -94,7 +96,7 @@ func Provider(prev v1beta1.DNSProviderStatus, f ProviderFacts, now time.Time) v1
 	next := *prev.DeepCopy()
 	dropClaims(&next.Conditions)
 	next.ObservedGeneration, next.Type, next.ZonesCount = f.Generation, f.Type, int32(f.Zones) //nolint:gosec // far below 2^31
-	next.Servers = nil
+	next.Owner, next.Servers = f.Owner, nil
 	for _, s := range f.Servers {
 		next.Servers = append(next.Servers, v1beta1.ProviderServerStatus{
 			Address: s.Address, IP: s.IP, Role: s.Role, Reachable: s.Reachable, Authenticated: s.Authenticated, Software: s.Software,

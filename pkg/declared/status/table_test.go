@@ -124,7 +124,7 @@ func (s spoken) addRecords() {
 	}
 	for _, v := range []Verdict{
 		HeldBack("example"), OnlyWatched("dns-primary-0-0", www), RefusedBy("dns-primary-0-0", errors.New("update: answered REFUSED")), ChangedByOthers("dns-primary-0-0", www),
-		NotServed("dns-primary-0-0", www), InTheWayOf("dns-primary-0-0", www, []rrset.Key{{Name: www.Name, Type: dns.TypeCNAME}}),
+		NotServed("dns-primary-0-0", www), NotPublishable("corp/10.0.0.5:53", www, "paris/dns/corp (CNAME) published there first what cannot stand beside it"), InTheWayOf("dns-primary-0-0", www, []rrset.Key{{Name: www.Name, Type: dns.TypeCNAME}}),
 		HiddenBy("dns-primary-0-0", www, rrset.Key{Name: "www.example.com."}), HiddenBy("dns-primary-0-0", www, rrset.Key{Name: "www.example.com.", Type: dns.TypeNS}),
 		False(Contested, Contest{Server: "dns-primary-0-0", Key: www, Count: 12, First: early, Next: late, Seen: []string{"203.0.113.66"}}.Message()),
 	} {

@@ -131,6 +131,11 @@ func InTheWayOf(server string, key rrset.Key, foreign []rrset.Key) Verdict {
 		server, strings.Join(types, ", "), key.Name, rrset.TypeName(key.Type)))
 }
 
+// NotPublishable is about an RRset that another owner's data excludes, or that can have no marks of its owner.
+func NotPublishable(server string, key rrset.Key, why string) Verdict {
+	return False(Conflict, fmt.Sprintf("%s cannot have %s: %s", server, key, why))
+}
+
 // HiddenBy is about an RRset that a server holds and does not answer with. What hides it is foreign data above it, or with the zero type
 // another zone of the server.
 func HiddenBy(server string, key, by rrset.Key) Verdict {

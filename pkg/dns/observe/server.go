@@ -43,6 +43,9 @@ type Server struct {
 	// Shared is true of a provider's server if others write to its zones as well (writers Shared): its primary counts its own serial,
 	// which its secondaries follow, and the apex is not the zone object's there.
 	Shared bool
+	// Owner names who claims values in the zones of a provider whose servers are shared so that each writer has values of its own (ownership
+	// Values); empty elsewhere.
+	Owner string
 	// ReadBy is how its content is read; empty for ReadByTransfer.
 	ReadBy v1beta1.ReadMethod
 	// Unsigned is true if the server has no keys, as CoreDNS: nothing that it answers is signed, and it has no serial and no transfer.

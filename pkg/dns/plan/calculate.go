@@ -55,6 +55,11 @@ func (c *Changes) planLeftovers(want, observed Content, owned func(rrset.Key) bo
 	}
 }
 
+// Excludes reports whether RRsets of two different types cannot be at one name.
+func Excludes(a, b uint16) bool {
+	return a == dns.TypeCNAME && cannotCoexist(b, true) || b == dns.TypeCNAME && cannotCoexist(a, true)
+}
+
 // createdNames has the owner names of new RRsets; true where one of them is a CNAME.
 func (c *Changes) createdNames() map[string]bool {
 	names := make(map[string]bool, len(c.Create))

@@ -55,10 +55,16 @@ type nameDifference struct {
 
 func compareName(name string, want, observed Content, owned func(rrset.Key) bool) nameDifference {
 	w, have := nameContent(slices.Collect(want.At(name))), nameContent(slices.Collect(observed.At(name)))
-	if slices.EqualFunc(w, have, rrset.RRset.Equal) {
+	var blocked []Conflict
+	if b, ok := want.(Blocking); ok {
+		blocked = b.Blocked(name)
+	}
+	if len(blocked) == 0 && slices.EqualFunc(w, have, rrset.RRset.Equal) {
 		return nameDifference{}
 	}
-	return nameDifference{Calculate(w, have, owned, rrset.SOA{}, rrset.SOA{}), foreignKeys(w, have, owned)}
+	found := nameDifference{Calculate(w, have, owned, rrset.SOA{}, rrset.SOA{}), foreignKeys(w, have, owned)}
+	found.changes.Conflicts = append(found.changes.Conflicts, blocked...)
+	return found
 }
 
 // Changes equals the result of Calculate, at a cost that depends on the number of changes. The caller owns its slices.

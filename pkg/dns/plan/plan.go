@@ -24,6 +24,15 @@ type Conflict struct {
 	Want rrset.RRset
 	// Foreign are the conflicting RRsets, sorted.
 	Foreign []rrset.Key
+	// Why says what else is in the way; empty if it is foreign data alone.
+	Why string
+}
+
+// Blocking is desired Content without what cannot be on the server because of data of others.
+type Blocking interface {
+	Content
+	// Blocked returns what is missing at an owner name.
+	Blocked(name string) []Conflict
 }
 
 // HasChanges is false if there is nothing to apply.

@@ -11,7 +11,9 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -69,12 +71,14 @@ type reconciler struct {
 	transitions *apply.Transitions
 	// home is the namespace that Lockstep runs in.
 	home string
+	// cluster returns what names this Kubernetes cluster among others.
+	cluster func(context.Context) (string, error)
 }
 
 // Setup adds the reconciler of the status of providers. It runs when a provider changes, when a zone that names it does, and now
 // and then. home is the namespace that Lockstep runs in.
 func Setup(mgr ctrl.Manager, keys *keyrotation.Cache, stores *Backends, home string) error {
-	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, now: time.Now, home: home,
+	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, now: time.Now, home: home, cluster: clusterID(mgr.GetAPIReader()),
 		transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner))}
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	turns := &inventory.Turns{Reconciler: r, PerNamespace: maxLooks}
@@ -107,18 +111,25 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	owner, err := r.ownerOf(ctx, provider)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	was := provider.Status
+	provider.Status.Owner = owner
 	facts := r.look(outbound.WithAccount(ctx, AccountOf(r.stores.Gate, provider.Namespace, provider.Name)), provider, zones)
+	facts.Owner = owner
 	if provider.Spec.Secondaries != nil {
 		if facts.LeftOut, err = r.leftOut(ctx, provider); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	next := status.Provider(provider.Status, facts, r.now())
-	if !equality.Semantic.DeepEqual(provider.Status, next) {
+	next := status.Provider(was, facts, r.now())
+	if !equality.Semantic.DeepEqual(was, next) {
 		if err := apply.Status(ctx, r.client, providerKind, provider, &next); err != nil {
 			return ctrl.Result{}, err
 		}
-		r.transitions.Record(provider, apply.Summary{Conditions: provider.Status.Conditions}, apply.Summary{Conditions: next.Conditions})
+		r.transitions.Record(provider, apply.Summary{Conditions: was.Conditions}, apply.Summary{Conditions: next.Conditions})
 	}
 	interval := readyInterval
 	switch {
@@ -128,6 +139,34 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		interval = problemInterval
 	}
 	return ctrl.Result{RequeueAfter: wait.Jitter(interval, 0.1)}, nil
+}
+
+// ownerOf names the owner of a provider's values; empty if it has none.
+func (r *reconciler) ownerOf(ctx context.Context, provider *v1beta1.DNSProvider) (string, error) {
+	if owner := serving.OwnerOf(provider, ""); owner != "" || !serving.IsOwned(provider) {
+		return owner, nil
+	}
+	cluster, err := r.cluster(ctx)
+	return serving.OwnerOf(provider, cluster), err
+}
+
+// clusterID returns a function that returns the UID of the namespace kube-system, which it reads once: no two Kubernetes clusters have the same.
+func clusterID(reader client.Reader) func(context.Context) (string, error) {
+	var mu sync.Mutex
+	var id string
+	return func(ctx context.Context) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if id != "" {
+			return id, nil
+		}
+		system := &corev1.Namespace{}
+		if err := reader.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+			return "", fmt.Errorf("reading the UID of namespace %s: %w", metav1.NamespaceSystem, err)
+		}
+		id = string(system.UID)
+		return id, nil
+	}
 }
 
 // zonesOf are the zones that name a provider, by name.

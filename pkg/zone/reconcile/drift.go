@@ -47,6 +47,9 @@ func (p zonePass) noteOvertaking(q primary) primary {
 		return q
 	}
 	for key := range q.sendable.Keys() {
+		if q.at.Owner != "" {
+			break // Another owner was faster, and has taken away nothing.
+		}
 		if _, declared := p.state.content.Desired().Get(key); declared {
 			has, _ := q.seen.Mirror.Get(key)
 			q = p.noteOverwritten(q, key, p.state.content.AddedValues(has, nil))
@@ -58,6 +61,9 @@ func (p zonePass) noteOvertaking(q primary) primary {
 
 // noteOverwritten takes note that somebody else has overwritten a declared RRset on a primary, and added values to it.
 func (p zonePass) noteOverwritten(q primary, key rrset.Key, added []string) primary {
+	if q.at.Owner != "" {
+		added = nil // They stay.
+	}
 	q.drifted = append(q.drifted, drift{key, added})
 	want, declared := p.state.content.Desired().Get(key)
 	if !declared {

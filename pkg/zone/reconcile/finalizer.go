@@ -126,7 +126,7 @@ func (p zonePass) marksOf(o source.Object) apply.Marks {
 func (r *reconciler) finalize(ctx context.Context, s scope) (ctrl.Result, error) {
 	since := r.states.stateOf(s.zone).goingSince(r.now())
 	if controllerutil.ContainsFinalizer(s.zone, v1beta1.Finalizer) && s.refusal == (membership.Refusal{}) {
-		if err := errors.Join(deleteFromHosts(ctx, r.hostsOf(s, r.states.stateOf(s.zone))), r.clearBackends(ctx, s, source.DNSName(s.zone)+".")); err != nil {
+		if err := errors.Join(deleteFromHosts(ctx, r.hostsToClear(s, r.states.stateOf(s.zone))), r.clearBackends(ctx, s, source.DNSName(s.zone)+".")); err != nil {
 			if r.now().Sub(since) < deletionTimeout {
 				log.FromContext(ctx).Info("zone is still on a server", "zone", s.zone.Spec.ZoneName, "reason", err.Error())
 				return ctrl.Result{RequeueAfter: time.Second}, nil
@@ -176,7 +176,11 @@ func (p zonePass) checkNamespace(ctx context.Context) error {
 func (r *reconciler) leaveAsIs(ctx context.Context, s scope) {
 	leaving := r.takeLeaving(s)
 	log.FromContext(ctx).V(1).Info("zone ends with its namespace", "zone", s.zone.Spec.ZoneName, "released", len(leaving))
+	owned := r.states.stateOf(s.zone).owned
 	r.states.Delete(s.key())
+	if len(owned) > 0 { // Its own values go from there at its end.
+		r.states.stateOf(s.zone).owned = owned
+	}
 	r.recoveries.forget(s.key())
 	r.zones.NoteReleased(s.key(), leaving)
 	r.writer.Release(s.key(), leaving...)

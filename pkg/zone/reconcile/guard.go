@@ -28,7 +28,7 @@ func (p zonePass) holdBack(compared []primary, t target) []primary {
 		_, other = p.review(t.reference, p.state.content.ChangesOf(t.reference))
 	}
 	for _, q := range reviewed {
-		_, held := p.review(q.seen.Mirror, q.declaredChanges())
+		_, held := p.review(p.state.content.OwnChanges(q.known, q.seen.Mirror, q.declaredChanges()))
 		other = other || held
 	}
 	if !other {

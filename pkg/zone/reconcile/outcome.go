@@ -131,7 +131,7 @@ func (p zonePass) addContent(event statuswriter.SyncCompleted, primaries []prima
 func (p zonePass) noteSettled(primaries []primary, serial uint32) {
 	line, others := split(primaries)
 	kept := map[bool][]primary{true: others, false: line}
-	p.state.content.ForgetRetired(func(key rrset.Key, isShared bool) bool { return isGone(kept[isShared], key) }, serial, p.now())
+	p.state.content.ForgetRetired(func(key rrset.Key, isShared bool) bool { return p.isGone(kept[isShared], key) }, serial, p.now())
 	var mirrors []*observe.Mirror
 	for _, q := range line {
 		mirrors = append(mirrors, q.seen.Mirror)
@@ -248,6 +248,9 @@ func (p zonePass) unprogrammedOn(q primary, contests []content.Contest) map[rrse
 	}
 	for _, c := range q.lacking.Conflicts {
 		verdicts[c.Want.Key] = status.InTheWayOf(q.at.Pod, c.Want.Key, c.Foreign)
+		if c.Why != "" {
+			verdicts[c.Want.Key] = status.NotPublishable(q.at.Pod, c.Want.Key, c.Why)
+		}
 	}
 	return verdicts
 }
@@ -268,13 +271,13 @@ func (p zonePass) apexOf(explain func(rdata string) string) map[rrset.Key]status
 	return verdicts
 }
 
-// isGone reports whether an RRset was seen to be on none of some primaries.
-func isGone(primaries []primary, key rrset.Key) bool {
+// isGone reports whether nothing of ours was seen of an RRset on any of some primaries.
+func (p zonePass) isGone(primaries []primary, key rrset.Key) bool {
 	for _, q := range primaries {
 		if q.seen.Mirror == nil || !q.host.Knows(key) {
 			return false
 		}
-		if _, there := q.seen.Mirror.Get(key); there {
+		if !p.state.content.IsClear(q.known, q.seen.Mirror, key) {
 			return false
 		}
 	}

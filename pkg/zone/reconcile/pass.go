@@ -107,6 +107,8 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 	var hosts reconciled
 	chained := idleInterval
 	if event.Problem.Holds() {
+		err = errors.Join(err, p.leaveFormerHosts(ctx))
+		p.state.noteOwned(p.hosts)
 		hosts = p.reconcileHosts(ctx)
 		event = p.conclude(event, hosts)
 		event, chained = p.followChain(ctx, event, hosts.primaries)

@@ -94,7 +94,7 @@ func (p zonePass) findPrimaries(ctx context.Context) (primaries []primary) {
 		if at.Role != observe.Primary {
 			continue
 		}
-		q := primary{host: h.(host.Primary), at: at, known: p.state.content.Primary(at.ID, at.Line != "")}
+		q := primary{host: h.(host.Primary), at: at, known: p.state.content.Primary(at.ID, at.Line != "", at.Owner)}
 		if q.err = q.host.Obstacle(); q.err == nil {
 			q.err = q.host.SignIn(ctx)
 		}

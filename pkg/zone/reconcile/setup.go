@@ -237,10 +237,10 @@ func isCovered(zone *v1beta1.DNSZone, o metav1.Object) bool {
 	return membership.CoversName(o.(*v1beta1.ZoneGrant), zone.Spec.ZoneName)
 }
 
-// providerChanged passes what decides where the servers of a provider are, and that they answer or accept the keys now.
+// providerChanged passes what decides where the servers of a provider are and who it is there, and that they answer or accept the keys now.
 func providerChanged() builder.Predicates {
 	return builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*v1beta1.DNSProvider), e.ObjectNew.(*v1beta1.DNSProvider)
-		return !equality.Semantic.DeepEqual(before.Status.Servers, after.Status.Servers)
+		return before.Status.Owner != after.Status.Owner || !equality.Semantic.DeepEqual(before.Status.Servers, after.Status.Servers)
 	}}))
 }

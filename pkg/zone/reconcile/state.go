@@ -26,6 +26,8 @@ type zoneState struct {
 	secondaries map[types.NamespacedName]*host.Follower
 	// hosts is what hosts know between passes.
 	hosts host.Memory
+	// owned are those on which the zone may have values of its own.
+	owned ownedHosts
 	// verified has, by pod, how far the content of secondaries is known to follow from the primaries' (only of several primaries): a
 	// *verification. Servers are worked on at the same time.
 	verified sync.Map

@@ -249,3 +249,45 @@ func (k *kind) admit(t *testing.T, obj, old map[string]any) field.ErrorList {
 	}
 	return errs
 }
+
+// What is in zones under the name of an owner is not given up by a change of the provider.
+func TestOwnershipOfValues(t *testing.T) {
+	k := loadKinds(t)["DNSProvider"]
+	provider := func(fields ...string) map[string]any {
+		spec := map[string]any{
+			"primaries": []any{map[string]any{"address": "192.0.2.1"}},
+			"updateKey": map[string]any{"secretRef": map[string]any{"name": "key"}},
+		}
+		for _, f := range fields {
+			name, value, _ := strings.Cut(f, "=")
+			spec[name] = value
+		}
+		return map[string]any{
+			"apiVersion": v1beta1.GroupVersion.String(), "kind": "DNSProvider", "metadata": map[string]any{"name": "corp", "namespace": "dns"},
+			"spec": map[string]any{"rfc2136": spec},
+		}
+	}
+	shared, values := provider("writers=Shared"), provider("writers=Shared", "ownership=Values", "ownerID=a")
+	for name, test := range map[string]struct {
+		is, was map[string]any
+		refused bool
+	}{
+		"values":               {is: values},
+		"without an ID":        {is: provider("writers=Shared", "ownership=Values")},
+		"exclusive":            {is: provider("ownership=Values"), refused: true},
+		"by query":             {is: provider("writers=Shared", "ownership=Values", "readBy=Query"), refused: true},
+		"an ID for names":      {is: provider("writers=Shared", "ownerID=a"), refused: true},
+		"an ID with a slash":   {is: provider("writers=Shared", "ownership=Values", "ownerID=a/b"), refused: true},
+		"names become values":  {is: values, was: shared},
+		"values stay":          {is: values, was: values},
+		"values become names":  {is: shared, was: values, refused: true},
+		"another ID":           {is: provider("writers=Shared", "ownership=Values", "ownerID=b"), was: values, refused: true},
+		"no ID":                {is: provider("writers=Shared", "ownership=Values"), was: values, refused: true},
+		"an ID where was none": {is: values, was: provider("writers=Shared", "ownership=Values"), refused: true},
+		"another field":        {is: provider("writers=Shared", "ownership=Values", "ownerID=a", "readBy=Transfer"), was: values},
+	} {
+		if errs := k.admit(t, test.is, test.was); (len(errs) > 0) != test.refused {
+			t.Errorf("%s: %v", name, errs)
+		}
+	}
+}

@@ -70,6 +70,10 @@ type DNSProviderSpec struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.writers) || self.writers != 'Shared' || self.primaries.size() == 1",message="with writers Shared there must be one primary: servers that count their own serials cannot be kept on one; name each in a DNSProvider of its own"
 // +kubebuilder:validation:XValidation:rule="!has(self.readBy) || self.readBy != 'Query' || self.primaries.size() == 1",message="with readBy Query there must be one primary: what nobody declares is not known there, so that others cannot be kept equal to it; name each in a DNSProvider of its own"
+// +kubebuilder:validation:XValidation:rule="!has(self.ownership) || self.ownership != 'Values' || (has(self.writers) && self.writers == 'Shared')",message="ownership Values is for servers that others write to as well: set writers to Shared"
+// +kubebuilder:validation:XValidation:rule="!has(self.ownership) || self.ownership != 'Values' || !has(self.readBy) || self.readBy == 'Transfer'",message="ownership Values needs readBy Transfer: whose a value is, is found in the zone"
+// +kubebuilder:validation:XValidation:rule="!has(self.ownerID) || (has(self.ownership) && self.ownership == 'Values')",message="ownerID is for ownership Values"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.ownership) || oldSelf.ownership != 'Values' || (has(self.ownership) && self.ownership == 'Values' && has(self.ownerID) == has(oldSelf.ownerID) && (!has(self.ownerID) || self.ownerID == oldSelf.ownerID))",message="ownership Values and ownerID cannot be changed: what the zones have under them would be nobody's; delete the DNSZones, which takes their values from the server, and create the provider anew"
 type RFC2136Provider struct {
 	// Primaries are the servers that take updates. They are kept on one content and one serial. With writers Shared there is one.
 	//
@@ -112,6 +116,22 @@ type RFC2136Provider struct {
 	// +kubebuilder:default=Exclusive
 	Writers WriterMode `json:"writers,omitempty"`
 
+	// Ownership says what of a name belongs to this provider if writers is Shared: Names means that the RRsets that objects declare are theirs
+	// as a whole. With Values, other installations may have values in the same RRsets: each has its own, keeps what the others have, and takes
+	// away its own only. Whose they are is kept in the zone, in TXT records at and below _lockstep.
+	//
+	// +optional
+	// +kubebuilder:default=Names
+	Ownership OwnershipMode `json:"ownership,omitempty"`
+
+	// OwnerID names this Kubernetes cluster among those that publish in the zones, if ownership is Values: lower-case letters, digits, "-" and
+	// ".". Each has another one. Defaults to the UID of the namespace kube-system. The provider's namespace and name are added to it.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`
+	OwnerID string `json:"ownerID,omitempty"`
+
 	// Zones says that the zones exist on the servers: Lockstep never creates or deletes one.
 	//
 	// +optional
@@ -144,6 +164,19 @@ const (
 	WritersExclusive WriterMode = "Exclusive"
 	// WritersShared: others, too; the server sets the serial.
 	WritersShared WriterMode = "Shared"
+)
+
+// OwnershipMode says what of a name belongs to one of several writers.
+//
+// +kubebuilder:validation:Enum=Names;Values
+type OwnershipMode string
+
+// The modes.
+const (
+	// OwnershipNames: the RRsets that are declared, as a whole.
+	OwnershipNames OwnershipMode = "Names"
+	// OwnershipValues: the values that are declared.
+	OwnershipValues OwnershipMode = "Values"
 )
 
 // ProviderServer is where a server answers.
@@ -322,6 +355,11 @@ type DNSProviderStatus struct {
 	// +optional
 	// +listType=atomic
 	Servers []ProviderServerStatus `json:"servers,omitempty"`
+
+	// Owner is the name under which the provider's values are kept in the zones, if ownership is Values.
+	//
+	// +optional
+	Owner string `json:"owner,omitempty"`
 
 	// Capabilities of the provider: what its servers were found to do with one of its zones, not what is configured. Absent until a server
 	// has served one.

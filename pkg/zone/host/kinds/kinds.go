@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/bind"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/byquery"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/coredns"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/owned"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/secondary"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/shared"
@@ -48,6 +49,7 @@ var (
 		host  func(place) host.Primary
 	}{
 		{isPod, func(p place) host.Primary { return p.bind() }},
+		{isOwned, func(p place) host.Primary { return owned.New(p.Access, p.reader(), p.Updates) }},
 		{isShared, func(p place) host.Primary { return shared.New(p.Access, p.reader(), p.Updates) }},
 		{isAny, func(p place) host.Primary { return rfc2136.NewHost(p.Access, p.reader(), p.Updates) }},
 	}
@@ -61,6 +63,7 @@ var (
 )
 
 func isPod(s observe.Server) bool    { return s.Provider == "" }
+func isOwned(s observe.Server) bool  { return s.Owner != "" }
 func isShared(s observe.Server) bool { return s.Shared }
 func isAny(observe.Server) bool      { return true }
 

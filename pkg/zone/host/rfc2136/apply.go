@@ -28,6 +28,8 @@ type Target struct {
 	Key  *wire.Key
 	// Shared is true if others write to the zone as well: each RRset is compared and swapped by itself, and the SOA is the server's.
 	Shared bool
+	// Group names what RRsets change together, in one message; nil if each changes by itself.
+	Group func(rrset.Key) string
 }
 
 // Result is how far Apply got, also if it returned an error.

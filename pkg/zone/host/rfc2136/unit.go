@@ -97,7 +97,9 @@ func unitsOf(t Target, changes plan.Changes, lim messageLimits) ([]updateUnit, m
 	for _, s := range changes.Create {
 		collect(creationUnit(s))
 	}
-	all = joinAtCNAME(all)
+	if all = joinAtCNAME(all); t.Group != nil {
+		all = joinGroups(all, t.Group)
+	}
 	if !slices.IsSortedFunc(all, updateUnit.compare) { // It is if all is new and of one kind, as most that is much.
 		slices.SortStableFunc(all, updateUnit.compare)
 	}
@@ -201,6 +203,21 @@ func joinAtCNAME(all []updateUnit) []updateUnit {
 		case tied:
 			aliases[u.keys[0].Name] = len(out)
 		}
+		out = append(out, u)
+	}
+	return out
+}
+
+// joinGroups merges the units of each group.
+func joinGroups(all []updateUnit, group func(rrset.Key) string) (out []updateUnit) {
+	at := map[string]int{}
+	for _, u := range all {
+		of := group(u.keys[0])
+		if i, known := at[of]; known {
+			out[i].merge(u)
+			continue
+		}
+		at[of] = len(out)
 		out = append(out, u)
 	}
 	return out

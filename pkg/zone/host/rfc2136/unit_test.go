@@ -175,6 +175,24 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// RRsets of a group change in one message, if each of them is as it was read.
+func TestGroups(t *testing.T) {
+	was, is := rrs("a.z. 60 A 192.0.2.1"), rrs("a.z. 60 A 192.0.2.2")
+	c := plan.Changes{
+		Create: rrs("a.mark.z. 60 TXT \"new\"", "b.z. 60 A 192.0.2.1"), UpdateOld: was, UpdateNew: is, Delete: rrs("b.mark.z. 60 TXT \"old\""),
+	}
+	group := func(key rrset.Key) string { return key.Name[:1] }
+	units, refused := unitsOf(Target{Zone: "z.", Shared: true, Group: group}, c, defaultLimits)
+	if len(units) != 2 || len(refused) > 0 {
+		t.Fatalf("%d units: %+v, refused %v", len(units), units, refused)
+	}
+	for _, u := range units {
+		if len(u.keys) != 2 || group(u.keys[0]) != group(u.keys[1]) || len(u.requires) != 2 {
+			t.Errorf("a unit changes %v, and requires %v", u.keys, u.requires)
+		}
+	}
+}
+
 // TestSerials: the last message takes the wanted serial; those before it leave room for more.
 func TestSerials(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -41,7 +41,7 @@ func BenchmarkChangeInALargeZone(b *testing.B) {
 	}
 	c.held[0] = held
 	mirror := c.look(0)
-	p := c.state.Primary(c.at(0), false)
+	p := c.state.Primary(c.at(0), false, "")
 	c.state.Compare(p, mirror, nil)
 	i := 0
 	for b.Loop() {
@@ -65,7 +65,7 @@ func BenchmarkManyNew(b *testing.B) {
 		b.StopTimer()
 		c := newCopies(nil)
 		c.declare()
-		p := c.state.Primary(c.at(0), false)
+		p := c.state.Primary(c.at(0), false, "")
 		c.state.Compare(p, c.look(0), nil)
 		for n := range records {
 			c.zones.Set(numbered(n, 1))

@@ -144,7 +144,7 @@ func (p *Primary) IsUnconfirmed(key rrset.Key, now time.Time) bool {
 // isPaused reports whether the correction of a contested RRset is not due yet.
 func (p *Primary) isPaused(key rrset.Key, wanted rrset.RRset, now time.Time) bool {
 	o := p.overwritten[key]
-	return o != nil && o.wanted.Equal(wanted) && now.Before(o.last.Add(o.pause))
+	return o != nil && (p.owner != "" || o.wanted.Equal(wanted)) && now.Before(o.last.Add(o.pause))
 }
 
 // NextLook returns after how long the server is looked at again for what was overwritten there; not ok if nothing was.

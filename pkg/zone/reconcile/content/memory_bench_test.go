@@ -78,7 +78,7 @@ func BenchmarkMemory(b *testing.B) {
 		c.declare()
 		report("desired")
 		mirror := observe.NewMirror("example.com.", rrset.SOA{Serial: 1}, received(c.state.desired)...)
-		p := c.state.Primary(c.at(0), false)
+		p := c.state.Primary(c.at(0), false, "")
 		c.state.Compare(p, mirror, nil)
 		report("server")
 		runtime.KeepAlive([]any{objects, index, c, mirror})

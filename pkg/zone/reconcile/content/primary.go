@@ -35,7 +35,9 @@ type Primary struct {
 	prune    bool
 	// shared is true while others write to the primary as well: then it follows no other one, and what is the zone object's alone, the
 	// apex, is theirs.
-	shared  bool
+	shared bool
+	// owner is who claims values on a shared primary where each writer has its own; empty where an RRset belongs to whoever declares it.
+	owner   string
 	refused map[rrset.Key]refusal
 	// overwritten are the RRsets that somebody else has overwritten lately.
 	overwritten map[rrset.Key]*overwrite
@@ -48,10 +50,10 @@ type Primary struct {
 	names map[string]struct{}
 }
 
-// Primary finds or makes what is known of a primary, to which others write as well if it is shared.
-func (z *Zone) Primary(pod types.NamespacedName, shared bool) *Primary {
-	if z.primaries[pod] == nil || z.primaries[pod].shared != shared {
-		z.primaries[pod] = &Primary{shared: shared}
+// Primary finds or makes what is known of a primary, to which others write as well if it is shared. With an owner, values are claimed there.
+func (z *Zone) Primary(pod types.NamespacedName, shared bool, owner string) *Primary {
+	if known := z.primaries[pod]; known == nil || known.shared != shared || known.owner != owner {
+		z.primaries[pod] = &Primary{shared: shared, owner: owner}
 	}
 	return z.primaries[pod]
 }
@@ -114,9 +116,13 @@ func (z *Zone) Compare(p *Primary, mirror, bottom *observe.Mirror) {
 	}
 	p.compareAllAgain(z.foreign)
 	want, have, deletable := z.sides(p, mirror, bottom)
-	if names, ok := z.changedNames(p, mirror, bottom); ok {
+	switch names, ok := z.changedNames(p, mirror, bottom); {
+	case ok:
 		p.difference.Update(names, want, have, deletable)
-	} else {
+	case p.owner != "":
+		p.difference = plan.Difference{}
+		p.difference.Update(z.claimedNames(p, mirror), want, have, deletable)
+	default:
 		p.difference.Reset(want, have, deletable)
 	}
 	p.SOA, p.Desired, p.mirror, p.overlaid, p.prune, p.names = mirror.SOA, z.desired, weak.Make(mirror), bottom != nil, z.prune, nil
@@ -135,6 +141,10 @@ func (z *Zone) Compare(p *Primary, mirror, bottom *observe.Mirror) {
 
 // sides returns what is compared of what a primary is to hold and what it holds, and what of that may be deleted.
 func (z *Zone) sides(p *Primary, mirror, bottom *observe.Mirror) (want, have plan.Content, deletable func(rrset.Key) bool) {
+	if p.owner != "" {
+		view := z.viewOf(p, mirror)
+		return view, without(mirror, func(key rrset.Key) bool { return z.isTheirs(key) && !view.Claims(key) }), view.IsDeletable
+	}
 	if p.shared {
 		deletable = func(key rrset.Key) bool { return z.retired[key] }
 		isTheirs := func(key rrset.Key) bool {
@@ -270,14 +280,14 @@ func (z *Zone) Drift(before Primary, mirror *observe.Mirror, lacks plan.Changes)
 	drifted := map[rrset.Key][]string{}
 	for key := range lacks.Keys() {
 		was, wasDesired := before.Desired.Get(key)
-		if has, _ := mirror.Get(key); wasDesired && !was.Equal(has) {
+		if has, _ := mirror.Get(key); wasDesired && !before.holds(has, was) {
 			drifted[key] = z.AddedValues(has, was.Rdata)
 		}
 	}
 	return drifted
 }
 
-// AddedValues returns the values of an RRset that are not desired, and are not among the given ones.
+// AddedValues returns the values of an RRset that are not desired, and are not among the given ones. With an owner, they stay.
 func (z *Zone) AddedValues(has rrset.RRset, known []string) (added []string) {
 	want, _ := z.Desired().Get(has.Key)
 	for _, value := range has.Rdata {
@@ -296,6 +306,9 @@ func (z *Zone) changedNames(p *Primary, mirror, bottom *observe.Mirror) (names i
 		return nil, false
 	}
 	all := []iter.Seq[string]{maps.Keys(p.names), z.desired.ChangedNames(p.Desired), mirror.ChangedNames(was)}
+	if p.owner != "" {
+		all = append(all, z.twins(p, mirror, all...))
+	}
 	if bottom != nil {
 		all = append(all, bottom.ChangedNames(wasBottom))
 	}

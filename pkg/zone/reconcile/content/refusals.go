@@ -106,19 +106,22 @@ func (p *Primary) Sendable(changes plan.Changes, now time.Time) plan.Changes {
 	if len(p.refused)+len(p.overwritten) == 0 {
 		return changes
 	}
+	isHeldBack := func(key rrset.Key, wanted rrset.RRset) bool { return p.isHeldBack(key, wanted, now) }
+	held := p.heldGroups(changes, isHeldBack)
+	maySend := func(key rrset.Key, wanted rrset.RRset) bool { return !isHeldBack(key, wanted) && !held[p.group(key)] }
 	out := plan.Changes{Conflicts: changes.Conflicts, SOA: changes.SOA}
 	for _, set := range changes.Create {
-		if !p.isHeldBack(set.Key, set, now) {
+		if maySend(set.Key, set) {
 			out.Create = append(out.Create, set)
 		}
 	}
 	for i, set := range changes.UpdateNew {
-		if !p.isHeldBack(set.Key, set, now) {
+		if maySend(set.Key, set) {
 			out.UpdateOld, out.UpdateNew = append(out.UpdateOld, changes.UpdateOld[i]), append(out.UpdateNew, set)
 		}
 	}
 	for _, set := range changes.Delete {
-		if !p.isHeldBack(set.Key, rrset.RRset{}, now) {
+		if maySend(set.Key, rrset.RRset{}) {
 			out.Delete = append(out.Delete, set)
 		}
 	}

@@ -36,7 +36,7 @@ func (c *sharedCopy) look() *observe.Mirror {
 // sync brings the server to what is declared, after those of copies.
 func (c *sharedCopy) sync() {
 	c.copies.sync(0) // Nothing is forgotten there.
-	p := c.state.Primary(sharedAt, true)
+	p := c.state.Primary(sharedAt, true, "")
 	mirror := c.look()
 	c.state.Compare(p, mirror, nil)
 	for set := range outcomeOf(c.state.Changes(p, mirror.SOA)) {

@@ -82,9 +82,9 @@ func (c *copies) at(i int) types.NamespacedName {
 func (c *copies) sync(away int) {
 	c.declare()
 	reference := c.look(0)
-	c.state.NoteForeign(c.state.Primary(c.at(0), false), reference)
+	c.state.NoteForeign(c.state.Primary(c.at(0), false, ""), reference)
 	if away != 1 {
-		c.state.NoteForeign(c.state.Primary(c.at(1), false), c.look(1))
+		c.state.NoteForeign(c.state.Primary(c.at(1), false, ""), c.look(1))
 	}
 	for i := range c.held {
 		if i == away {
@@ -94,7 +94,7 @@ func (c *copies) sync(away int) {
 		if i == 0 {
 			bottom = nil
 		}
-		p := c.state.Primary(c.at(i), false)
+		p := c.state.Primary(c.at(i), false, "")
 		mirror := c.look(i)
 		c.state.Compare(p, mirror, bottom)
 		c.checkDifference(p, mirror, bottom)
@@ -183,7 +183,7 @@ func (c *copies) meddle(r *rand.Rand) {
 		set := rrset.RRset{Key: rrset.Key{Name: fmt.Sprintf("f%d.example.com.", r.IntN(3)), Type: 1}, TTL: 60, Rdata: []string{"198.51.100.1"}}
 		_, known := c.foreign[set.Key]
 		c.foreign[set.Key] = set
-		if !known && c.mirrors[1] != nil && c.state.Primary(c.at(1), false).mirror.Value() == c.mirrors[1] {
+		if !known && c.mirrors[1] != nil && c.state.Primary(c.at(1), false, "").mirror.Value() == c.mirrors[1] {
 			c.held[r.IntN(2)][set.Key] = set
 		}
 		return
