@@ -94,9 +94,10 @@ func Evaluate(d *DesiredState, servers []observe.Server, answers []observe.Obser
 		j.servers = append(j.servers, e)
 	}
 	j.access = j.readPaths(servers).withForeign(servers)
-	for i := range j.servers {
-		j.servers[i].setReference(lines[j.servers[i].shared].reference())
-		j.servers[i].setBehindSince(past, answers[i].At)
+	for i, a := range answers {
+		s := &j.servers[i]
+		s.setReference(lines[s.shared].reference())
+		s.setBehindSince(past, a.At)
 	}
 	return j
 }

@@ -49,6 +49,7 @@ func (j *Evaluation) setSecurity(row *sync.ServerStatus, e *serverAnswer, keys [
 		row.Message = joinMessages(row.Message, "the answers could not be validated: "+v.Detail)
 	case dnssec.Expiring:
 		row.Message = joinMessages(row.Message, "the first signature expires "+v.Expires.UTC().Format(time.RFC3339))
+	case dnssec.Secure, dnssec.Insecure: // Nothing to say.
 	}
 }
 

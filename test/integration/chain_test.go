@@ -92,8 +92,11 @@ func (f *fixture) waitDS(count int) {
 		}
 		for pod, server := range servers {
 			reply, err := wire.Query(ctx, netip.MustParseAddrPort(server), "shop."+f.zone+".", dns.TypeDS)
-			if err != nil || len(reply.Msg.Answer) != count {
-				return fmt.Errorf("%s: %v, %v", pod, reply.Msg, err)
+			if err != nil {
+				return fmt.Errorf("%s: %w", pod, err)
+			}
+			if n := len(reply.Msg.Answer); n != count {
+				return fmt.Errorf("%s has %d DS records, not %d", pod, n, count)
 			}
 		}
 		return nil

@@ -209,8 +209,12 @@ func TestSameInputSameObjects(t *testing.T) {
 
 // TestPorts: the sidecar and the Service expect named at the same port.
 func TestPorts(t *testing.T) {
-	if got := named.PodLayout().Port; got != layout.DNSPort || got != serving.Port {
-		t.Errorf("named listens on %d, the sidecar expects %d, the Service %d", got, layout.DNSPort, serving.Port)
+	got := named.PodLayout().Port
+	if got != layout.DNSPort {
+		t.Errorf("named listens on %d, the sidecar expects %d", got, layout.DNSPort)
+	}
+	if got != serving.Port {
+		t.Errorf("named listens on %d, the Service expects %d", got, serving.Port)
 	}
 }
 

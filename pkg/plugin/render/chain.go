@@ -37,7 +37,7 @@ func Chain(items []v1alpha1.SyncStatus, explain bool, p Palette) string {
 			b.WriteString(p.paint(red, s.Name+": nothing was validated") + "\n")
 			continue
 		}
-		b.WriteString(fmt.Sprintf("%s: %s (%s)\n", oneLine(s.Name), p.paint(conditionColor(c.Status == "True"), c.Reason), oneLine(c.Message)))
+		fmt.Fprintf(&b, "%s: %s (%s)\n", oneLine(s.Name), p.paint(conditionColor(c.Status == "True"), c.Reason), oneLine(c.Message))
 	}
 	return b.String()
 }

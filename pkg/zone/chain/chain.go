@@ -299,7 +299,7 @@ func (s sight) isAnywhere(ds string) bool   { return s.have[ds] > 0 }
 // KeyTag is the key tag of the data of a DS record.
 func KeyTag(ds string) uint16 {
 	tag, _ := strconv.ParseUint(keyTag(ds), 10, 16)
-	return uint16(tag) //nolint:gosec // parsed with 16 bits
+	return uint16(tag)
 }
 
 // keyTag is the first field of the data of a DS record.
