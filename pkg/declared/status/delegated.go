@@ -42,7 +42,7 @@ func DSRecordsDeclared(zones, keys []string, matches bool) Verdict {
 
 // DSRecordsEarly says that zones above have DS records before the zone asks for any.
 func DSRecordsEarly(zones []string) Verdict {
-	return False(DSDeclared, zonesNamed(zones)+" has DS records that the zone has not asked for: it has no key yet that resolvers could rely on")
+	return False(DSDeclared, zonesNamed(zones)+" has DS records that the zone has not asked for: none of its keys has been seen for its highest TTL yet")
 }
 
 const staysSigned = "the zone stays signed until no resolver can have a DS record of it: "

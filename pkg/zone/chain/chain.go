@@ -26,8 +26,10 @@ const (
 	// margin is added to the TTL of what has to leave caches: what was published a moment before it was to go may have been answered with
 	// after nobody was seen to.
 	margin = time.Minute
-	// lookInterval is how long to wait for others before the next look, restInterval if nothing is to come.
+	// lookInterval is how long to wait for others before the next look, waitInterval while no resolver may rely on a key yet, and
+	// restInterval if nothing is to come: somebody may still declare DS records.
 	lookInterval = 5 * time.Second
+	waitInterval = 15 * time.Second
 	restInterval = 5 * time.Minute
 	// maxKeys is how many keys are kept in a status.
 	maxKeys = 32

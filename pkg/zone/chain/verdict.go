@@ -53,7 +53,7 @@ func (d *decider) pending() (status.Verdict, time.Duration) {
 		return status.NotSignedEverywhere(), lookInterval
 	}
 	left := d.untilReady(d.next.Keys[0])
-	return status.DSRecordsFrom(d.Now.Add(left)), max(left, time.Second)
+	return status.DSRecordsFrom(d.Now.Add(left)), min(max(left, time.Second), waitInterval)
 }
 
 // untilChange is how long nothing changes by itself.
