@@ -12,7 +12,7 @@ func (d *decider) verdict() (status.Verdict, time.Duration) {
 	published := Published(d.next)
 	switch {
 	case d.Zone.Ends && d.next.SigningMayEnd:
-		return status.SigningMayEnd(), restInterval
+		return status.SigningMayEnd(), waitInterval
 	case d.Zone.Ends:
 		return d.ending()
 	case len(published) == 0 && d.seen.any:
