@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -150,21 +151,19 @@ func (r *reconciler) ownerOf(ctx context.Context, provider *v1beta1.DNSProvider)
 	return serving.OwnerOf(provider, cluster), err
 }
 
-// clusterID returns a function that returns the UID of the namespace kube-system, which it reads once: no two Kubernetes clusters have the same.
+// clusterID returns a function that returns the UID of the namespace kube-system, which it remembers: no two Kubernetes clusters have the same.
 func clusterID(reader client.Reader) func(context.Context) (string, error) {
-	var mu sync.Mutex
-	var id string
+	var known atomic.Pointer[string]
 	return func(ctx context.Context) (string, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if id != "" {
-			return id, nil
+		if id := known.Load(); id != nil {
+			return *id, nil
 		}
 		system := &corev1.Namespace{}
 		if err := reader.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
 			return "", fmt.Errorf("reading the UID of namespace %s: %w", metav1.NamespaceSystem, err)
 		}
-		id = string(system.UID)
+		id := string(system.UID)
+		known.Store(&id)
 		return id, nil
 	}
 }
