@@ -93,8 +93,8 @@ func TestMigration(t *testing.T) {
 	})
 	f.expectOutput(1, `(?s)1 +stop Bindy; .*Deployment `+f.namespace+`/bindy.*2 +delete its admission policies +ValidatingAdmissionPolicy bindy-.*3 +install Lockstep +done.*`+
 		`4 +remove Bindy's finalizers +1 ARecord, 1 Bind9Instance, 1 DNSZone.*7 +delete the former servers +Deployment `+f.namespace+`/web\n8 +delete what served them .*Nothing was changed`, "migrate")
-	f.expectOutput(1, `these former servers stay, because queries need them: .*`+f.namespace+`/web \(`, "migrate", "--apply", "--wait=1ms")
-	f.expectOutput(0, `(?s)6\. wait until .*7\. delete the former servers.*Done\.`, "migrate", "--apply", "--wait=2m")
+	f.expectOutput(1, `(?s)6\. wait until .*these former servers stay, because queries need them: .*`+f.namespace+`/web \(`, "migrate", "--apply", "--wait=1ms")
+	f.expectOutput(0, `(?s)7\. delete the former servers.*Done\.`, "migrate", "--apply", "--wait=2m")
 	f.waitGone(m.server)
 	end("from Bindy to Lockstep")
 	f.waitServed("www.former.example.", "A", "192.0.2.1")
