@@ -60,8 +60,8 @@ func isDS(rdata string) bool {
 	return errTag == nil && errAlgorithm == nil && algorithm > 0 && errType == nil && errDigest == nil && len(digest) == digestSizes[digestType] && len(digest) > 0
 }
 
-// withSigner adds the DS records of a signed zone below to its delegation, unless an object declares some. A delegation by objects of other
-// namespaces gets none: the zone's own namespace says who is trusted.
+// withSigner adds the DS records of a signed zone below to its delegation, unless an object declares some. A delegation to a name
+// server that only objects of other namespaces name gets none: the zone's own namespace says who is trusted.
 func (r *zoneRevision) withSigner(n *nameNode, sets []RRset) []RRset {
 	signer, asks := r.signers[n.name]
 	ns := findRRset(sets, dns.TypeNS)
@@ -69,7 +69,7 @@ func (r *zoneRevision) withSigner(n *nameNode, sets []RRset) []RRset {
 		return sets
 	}
 	for _, owners := range ns.Owners {
-		if slices.ContainsFunc(owners, func(by *Ref) bool { return by.Namespace != r.ref.Namespace }) {
+		if !slices.ContainsFunc(owners, func(by *Ref) bool { return by.Namespace == r.ref.Namespace }) {
 			return sets
 		}
 	}
