@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -90,10 +92,12 @@ func TestMigration(t *testing.T) {
 	f.withoutController(func() {
 		m = f.installFormer("former.example")
 		end = f.startFormerLoad(m.instance.Name)
+		f.forbidPods()
 	})
 	f.expectOutput(1, `(?s)1 +stop Bindy; .*Deployment `+f.namespace+`/bindy.*2 +delete its admission policies +ValidatingAdmissionPolicy bindy-.*3 +install Lockstep +done.*`+
 		`4 +remove Bindy's finalizers +1 ARecord, 1 Bind9Instance, 1 DNSZone.*7 +delete the former servers +Deployment `+f.namespace+`/web\n8 +delete what served them .*Nothing was changed`, "migrate")
 	f.expectOutput(1, `(?s)6\. wait until .*these former servers stay, because queries need them: .*`+f.namespace+`/web \(`, "migrate", "--apply", "--wait=1ms")
+	f.permitPods()
 	f.expectOutput(0, `(?s)7\. delete the former servers.*Done\.`, "migrate", "--apply", "--wait=2m")
 	f.waitGone(m.server)
 	end("from Bindy to Lockstep")
@@ -104,6 +108,36 @@ func TestMigration(t *testing.T) {
 	f.expectOutput(0, `Nothing is left to do`, "migrate")
 	f.deleteAnyway(m.zone)
 	f.waitGone(m.zone) // It had a finalizer of Bindy's.
+}
+
+// noPods is a quota that no further pod fits into.
+func (f *fixture) noPods() *corev1.ResourceQuota {
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "no-pods"}}
+	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
+	return quota
+}
+
+// forbidPods keeps servers from becoming ready: no pod is made in the namespace any more.
+func (f *fixture) forbidPods() {
+	f.Helper()
+	f.create(f.noPods())
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
+		quota := f.noPods()
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
+			return err
+		}
+		if len(quota.Status.Hard) == 0 {
+			return errors.New("nothing enforces the quota yet")
+		}
+		return nil
+	})
+}
+
+func (f *fixture) permitPods() {
+	f.Helper()
+	if err := f.client.Delete(f.Context(), f.noPods()); err != nil {
+		f.Fatal(err)
+	}
 }
 
 // startFormerLoad waits until the Services of Bindy's instances answer, and has a resolver ask each of them from then on. The returned
