@@ -351,8 +351,8 @@ func (j *Evaluation) furtherRows(parent *Evaluation, base status.Verdict) ([]syn
 	return rows, found.addTo(base)
 }
 
-// compareSOA is the state of an answer with authority. It differs only if no server has its SOA record now, and none was known to have it when
-// the question was sent.
+// compareSOA is the state of an answer with authority. It differs only if the servers cannot have had its SOA record between the question and
+// now: they changed from one of those that they were known to have when it was sent to those of now.
 func (j *Evaluation) compareSOA(a PathAnswer, now []rrset.SOA) (sync.ServerState, string) {
 	known := slices.Concat(now, a.Known)
 	if len(now) == 0 || len(a.Known) == 0 || slices.Contains(known, a.SOA) {
@@ -364,10 +364,13 @@ func (j *Evaluation) compareSOA(a PathAnswer, now []rrset.SOA) (sync.ServerState
 			newest = soa
 		}
 	}
+	isNewer := func(known rrset.SOA) bool { return rrset.SerialLess(known.Serial, a.Serial) }
 	behind := int64(int32(newest.Serial - a.Serial)) //nolint:gosec // wraps as intended (RFC 1982)
 	switch {
 	case slices.ContainsFunc(known, func(s rrset.SOA) bool { return s.Serial == a.Serial }):
 		return sync.StateDivergent, fmt.Sprintf("answers with serial %d of the servers and another SOA record", a.Serial)
+	case behind > 0 && slices.ContainsFunc(a.Known, isNewer):
+		return sync.StateInSync, ""
 	case behind > 0:
 		return sync.StateStale, fmt.Sprintf("answers with serial %d, which is %d behind the servers' %d", a.Serial, behind, newest.Serial)
 	case j.at.Before(a.At):

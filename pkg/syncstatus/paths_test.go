@@ -130,6 +130,8 @@ func TestFurtherPaths(t *testing.T) {
 	former := answer(soa(6, good.SOA.RName))
 	propagating := former
 	propagating.Known = []rrset.SOA{former.SOA}
+	passing := former
+	passing.Known = []rrset.SOA{soa(5, good.SOA.RName)}
 	for name, c := range map[string]struct {
 		published PathAnswer
 		state     sync.ServerState
@@ -139,6 +141,7 @@ func TestFurtherPaths(t *testing.T) {
 		"it answers":              {serving, sync.StateInSync, metav1.ConditionTrue, "6 of 6 further paths"},
 		"an older version":        {former, sync.StateStale, metav1.ConditionFalse, "serial 6, which is 1 behind the servers' 7"},
 		"as the servers just had": {propagating, sync.StateInSync, metav1.ConditionTrue, ""},
+		"in between":              {passing, sync.StateInSync, metav1.ConditionTrue, ""},
 		"of another view":         {answer(soa(7, "other.")), sync.StateDivergent, metav1.ConditionFalse, "another SOA record"},
 		"a version of its own":    {answer(soa(9, good.SOA.RName)), sync.StateDivergent, metav1.ConditionFalse, "which no server has"},
 		"without authority":       {PathAnswer{Observation: observe.Observation{At: asked, Rcode: dns.RcodeSuccess}}, sync.StateLame, metav1.ConditionFalse, "without authority"},

@@ -148,7 +148,7 @@ func (w *world) createFleet(f fleet) {
 		z.Spec.SOARecord = v1beta1.SOARecord{PrimaryNS: "ns1." + zone + ".", AdminEmail: "hostmaster." + zone + ".", Refresh: 3600, Retry: 600, Expire: 604800}
 		if f.name == balanced {
 			for i, service := range slices.Sorted(maps.Keys(loadBalancers)) {
-				z.Spec.NameServers = append(z.Spec.NameServers, v1beta1.NameServer{Hostname: fmt.Sprintf("ns%d.%s.", i+2, zone), IPv4Address: loadBalancers[service]})
+				z.Spec.NameServers = append(z.Spec.NameServers, v1beta1.NameServer{Hostname: fmt.Sprintf("ns%d.%s.", i+1, zone), IPv4Address: loadBalancers[service]})
 			}
 		}
 		z.Spec.RecordsFrom = []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"zone": z.Name}}}}

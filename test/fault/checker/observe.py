@@ -110,10 +110,9 @@ class Observer:
     def find_services(self, client):
         """Notes the addresses at which clients reach the servers, and has each one asked for as long as a Service has it. What a load balancer had
         is asked to the end: zones go on publishing it."""
-        services = client.get(f"/api/v1/namespaces/{self.namespace}/services")
-        addresses = {s["spec"]["clusterIP"]: s["metadata"]["name"] for s in services["items"]
-                     if s["spec"].get("clusterIP", "None") != "None"}
-        self.balanced |= {i["ip"]: s["metadata"]["name"] for s in services["items"] for i in s["status"].get("loadBalancer", {}).get("ingress", []) if "ip" in i}
+        services = [s for s in client.get(f"/api/v1/namespaces/{self.namespace}/services")["items"] if any(p["port"] == 53 for p in s["spec"]["ports"])]
+        addresses = {s["spec"]["clusterIP"]: s["metadata"]["name"] for s in services if s["spec"].get("clusterIP", "None") != "None"}
+        self.balanced |= {i["ip"]: s["metadata"]["name"] for s in services for i in s["status"].get("loadBalancer", {}).get("ingress", []) if "ip" in i}
         addresses |= self.balanced
         new = addresses.items() - self.services.items()
         self.services = addresses

@@ -33,6 +33,7 @@ class Sentences:
             (r"(\d+) of (\d+) primaries cannot be programmed", self.not_programmed),
             (r"(\d+) of (\d+) paths answer", self.paths),
             (r"(\d+) of (\d+) further paths of clients answer", self.some),
+            (r"(\d+) of (\d+) servers (Secure|Expiring|Insecure|Bogus|Unknown)(?: \(.*\))?", self.secure),
             (r"(\d+) of (\d+) zones are out of sync", self.zones),
             (r"serves (\d+) of (\d+) zones", self.serves),
             (r"(\d+) of (\d+) (?:RRsets|endpoints)(?: are (?:not )?(?:programmed|accepted|known)| have not been asked lately|)(?:; .*)?", self.some),
@@ -79,7 +80,7 @@ class Sentences:
             (rf"(?:clients get something else from |what clients get is not known of )?(?:({NAME}(?:, {NAME})*) at )?([\d.]+):(\d+) over (UDP|TCP)"
              rf"(?: as seen from ({NAME}))? \(.*\)", self.further),
             # what has neither numbers nor names, or follows from another clause
-            (r"the zone is valid|remove (?:it|that) or rename the record|declare the data there|(?:and )?\d+ more|the change has not been programmed yet"
+            (r"the zone is valid|the zone is not signed|remove (?:it|that) or rename the record|declare the data there|(?:and )?\d+ more|the change has not been programmed yet"
              r"|does allowQuery admit them, but not the API server\?|its answer to the request to transfer the zone was .*|its log says why it cannot .*|", lambda at: None),
         )]
 
@@ -153,6 +154,10 @@ class Sentences:
         if not at.rest and right and int(of) < right:
             right = int(of)  # a Service may be gone
         return self.count(at, n, of, right)
+
+    def secure(self, at, n, of, security):
+        """No zone of such a world is signed."""
+        return security not in ("Insecure", "Unknown") and "the zone is not signed" or at.rest and security == "Unknown" and "all is known at rest" or self.count(at, n, of, at.size())
 
     @staticmethod
     def zones(at, n, of):
