@@ -29,6 +29,8 @@ const (
 	farGateway    = "198.51.100.201"
 	farPrefix     = "/30"
 	bridge        = "lockstep0"
+	// balancedRange has the addresses of all load balancers. Nothing is sent elsewhere that no load balancer takes.
+	balancedRange = "198.51.100.8/29"
 	vantagePort   = 8453
 	vantageCAs    = "lockstep-fault-vantages"
 	apiDeployment = "lockstep-apiserver"
@@ -38,7 +40,7 @@ const (
 func startFar(t *testing.T, c client.Client) {
 	t.Helper()
 	remove := func() {
-		for _, command := range []string{"netns del " + farName, "link del " + farName, "addr del " + farGateway + farPrefix + " dev " + bridge} {
+		for _, command := range []string{"netns del " + farName, "link del " + farName, "addr del " + farGateway + farPrefix + " dev " + bridge, "route del " + balancedRange + " dev " + bridge} {
 			_ = ip(command) // what a run has left that was interrupted
 		}
 	}
@@ -49,6 +51,7 @@ func startFar(t *testing.T, c client.Client) {
 		"link add " + farName + " type veth peer name eth0 netns " + farName,
 		"link set " + farName + " master " + bridge + " up",
 		"addr add " + farGateway + farPrefix + " dev " + bridge,
+		"route add " + balancedRange + " dev " + bridge,
 		"-n " + farName + " link set lo up",
 		"-n " + farName + " addr add " + farAddress + farPrefix + " dev eth0",
 		"-n " + farName + " link set eth0 up",

@@ -83,10 +83,13 @@ func chosenKinds() []kind {
 	return slices.DeleteFunc(slices.Clone(allKinds), func(k kind) bool { return !slices.Contains(strings.Split(*kinds, ","), k.name) })
 }
 
+// faultPatience is how long a fault waits for a target: if a run has few kinds, others are at all of them.
+const faultPatience = 5 * time.Minute
+
 // oneFault carries out one fault that is possible now.
 func (w *world) oneFault() {
 	w.Helper()
-	for range 1000 {
+	for until := time.Now().Add(faultPatience); time.Now().Before(until); {
 		k, f, release := w.chooseFault()
 		if f == nil {
 			w.pause(50 * time.Millisecond)
