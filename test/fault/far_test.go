@@ -24,11 +24,11 @@ import (
 // A network namespace stands for a network outside: a vantage and a client of the observer ask from there. It is connected to the bridge of
 // the pods, and has an address of the range that they send to the node.
 const (
-	farName       = "lockstep-far"
-	farAddress    = "198.51.100.202"
-	farGateway    = "198.51.100.201"
-	farPrefix     = "/30"
-	bridge        = "lockstep0"
+	farName    = "lockstep-far"
+	farAddress = "198.51.100.202"
+	farGateway = "198.51.100.201"
+	farPrefix  = "/30"
+	bridge     = "lockstep0"
 	// balancedRange has the addresses of all load balancers. Nothing is sent elsewhere that no load balancer takes.
 	balancedRange = "198.51.100.8/29"
 	vantagePort   = 8453
