@@ -247,21 +247,22 @@ func (w *world) isAtRest(ctx context.Context) error {
 	if err := w.client.List(ctx, &list, client.InNamespace(w.namespace)); err != nil {
 		return err
 	}
-	serials := map[string][]int64{}
+	serials, servers := map[string][]int64{}, map[string]int{}
 	for i := range list.Items {
 		s := &list.Items[i]
 		if !s.Status.InSync {
 			return fmt.Errorf("%s is %s: %s %s", s.Name, s.Status.Phase, s.Status.FailureMessage, messagesOf(s))
 		}
+		servers[s.ObjectRef.Name] = len(s.Servers)
 		if serials[s.ObjectRef.Name] = serialsOf(s); len(serials[s.ObjectRef.Name]) > 1 {
 			return fmt.Errorf("the servers of %s have the serials %v", s.Name, serials[s.ObjectRef.Name])
 		}
 	}
-	return cmp.Or(w.storedProblem(ctx), w.lateZone(ctx, serials))
+	return cmp.Or(w.storedProblem(ctx), w.lateZone(ctx, serials, servers))
 }
 
-// lateZone returns a zone whose stored status does not tell its serial and the number of its records yet: it follows within a second or two.
-func (w *world) lateZone(ctx context.Context, serials map[string][]int64) error {
+// lateZone returns a zone whose stored status does not tell that all servers hold its serial, and all records: it follows within a second or two.
+func (w *world) lateZone(ctx context.Context, serials map[string][]int64, servers map[string]int) error {
 	var zones v1beta1.DNSZoneList
 	if err := w.client.List(ctx, &zones, client.InNamespace(w.namespace)); err != nil {
 		return err
@@ -277,7 +278,7 @@ func (w *world) lateZone(ctx context.Context, serials map[string][]int64) error 
 		if len(serial) == 0 {
 			return fmt.Errorf("no server tells a serial of DNSZone %s", zone.Name)
 		}
-		want := fmt.Sprintf("serial %d, %d of %d records", serial[0], declared, declared)
+		want := fmt.Sprintf("%d of %[1]d servers hold serial %d, %d of %[3]d records", servers[zone.Name], serial[0], declared)
 		if c := meta.FindStatusCondition(zone.Status.Conditions, "Ready"); c == nil || !strings.Contains(c.Message, want) {
 			return fmt.Errorf("DNSZone %s does not tell %s: %+v", zone.Name, want, c)
 		}
