@@ -70,7 +70,7 @@ var raced = []string{"-race"}
 var (
 	conformance = []string{"TestConformance", "TestStatements", "TestGuestKeys", "TestGuestBesideAllowTransfer", "TestKeysBelowEachOther", "TestFormerSourceIsDropped", "TestKeyRotation",
 		"TestSigningIsTurnedOnAndOff", "TestRetransferDoesNotWaitForALostAnswer"}
-	core        = []string{"TestWrite", "TestFleetHierarchy", "TestFleetRollout", "TestFleetEmptiedPrimary", "TestFleetStorage", "TestKeyRotation", "TestReadStatus",
+	core = []string{"TestWrite", "TestFleetHierarchy", "TestFleetRollout", "TestFleetEmptiedPrimary", "TestFleetStorage", "TestKeyRotation", "TestReadStatus",
 		"TestReadYourWrites"}
 )
 
