@@ -76,7 +76,7 @@ PLAIN   := prepare verify lint
 # As plain, of make test-all.
 LONG_PLAIN := fuzz
 TESTS   := unit unit-release conformance-9.20 cluster-test coredns page chart-render isolated serial
-LONG    := conformance-9.18 cluster-9.20 zone-files answers outside random migrations demos demo-sources guides ui monitoring chart-kinds chart-release gitops acme release faults
+LONG    := conformance-9.18 cluster-9.18 zone-files answers outside random migrations demos demo-sources guides ui monitoring chart-kinds chart-release gitops acme release faults
 
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
@@ -237,7 +237,7 @@ fault: setup-test cluster-ready ## Random faults on a real cluster, judged from 
 ##@ Release
 
 .PHONY: patch-bind
-patch-bind: cluster-ready ## A patch release of BIND: images of the newest packages, and all servers of the dev cluster replaced, one after the other; BIND9_IMAGE=IMAGE,9.20=IMAGE names others
+patch-bind: cluster-ready ## A patch release of BIND: images of the newest packages, and all servers of the dev cluster replaced, one after the other; BIND9_IMAGE=IMAGE,9.18=IMAGE names others
 	@images='$(BIND9_IMAGE)'; images=$${images:-$$($(CLUSTER) images patch | tail -n 1)}; $(ON_CLUSTER) test/cluster/patch-bind "$$images"
 
 .PHONY: release

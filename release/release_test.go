@@ -54,7 +54,7 @@ func TestRelease(t *testing.T) {
 	t.Run("Bills", r.testBills)
 	t.Run("Manifests", func(t *testing.T) { r.testManifests(t, made.Images) })
 	t.Run("Krew", func(t *testing.T) { r.testKrew(t, filepath.Join(root, "_output", "krew")) })
-	for i, name := range []string{"lockstep", "lockstep-sidecar", "lockstep-bind9-9.18", "lockstep-bind9-9.20"} {
+	for i, name := range []string{"lockstep", "lockstep-sidecar", "lockstep-bind9-9.20", "lockstep-bind9-9.18"} {
 		t.Run("Image/"+name, func(t *testing.T) { r.testImage(t, name, made.Images[i]) })
 	}
 	t.Run("Containerd", func(t *testing.T) { r.testContainerd(t, made.Images[0]) })

@@ -62,7 +62,7 @@ func NewFleetOptions(guard GuardFunc) *FleetOptions {
 		Account:           "lockstep-fleet",
 		ControllerAccount: "lockstep-controller",
 		APIServerAccount:  "lockstep-apiserver",
-		Bind9Image:        "lockstep-bind9:9.18,9.20=lockstep-bind9:9.20",
+		Bind9Image:        "lockstep-bind9:9.20,9.18=lockstep-bind9:9.18",
 		Image:             "lockstep:dev",
 		InjectCABundle:    true,
 		Timeouts:          inventory.Timeouts{Instance: status.InstanceTimeout, Key: status.KeyTimeout},
@@ -75,7 +75,7 @@ func (o *FleetOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Account, "service-account", o.Account, "the fleet manager's own ServiceAccount in that namespace: instances say so where it has no rights")
 	fs.StringVar(&o.ControllerAccount, "controller-service-account", o.ControllerAccount, "the controller's ServiceAccount in that namespace: it is granted the update and transfer keys")
 	fs.StringVar(&o.APIServerAccount, "apiserver-service-account", o.APIServerAccount, "the aggregated API server's ServiceAccount in that namespace: it is granted the transfer keys")
-	fs.StringVar(&o.Bind9Image, "bind9-image", o.Bind9Image, "image of named for instances that set none, and those of other releases: IMAGE,9.20=IMAGE")
+	fs.StringVar(&o.Bind9Image, "bind9-image", o.Bind9Image, "image of named for instances that set none, and those of other releases: IMAGE,9.18=IMAGE")
 	fs.StringVar(&o.Image, "image", o.Image, "image of this program")
 	fs.StringVar(&o.BindcarImage, "bindcar-image", o.BindcarImage, "image of the sidecar for instances that set none; by default that of --image with -sidecar after its name, and the same tag")
 	fs.BoolVar(&o.InjectCABundle, "inject-ca-bundle", o.InjectCABundle, "keep the certificate authority in the caBundle of the APIServices and of the webhook configurations, and issue the certificates of these servers; false when they have certificates of another authority")

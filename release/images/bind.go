@@ -26,7 +26,7 @@ type BINDRelease struct {
 }
 
 // BINDReleases are the releases that servers can run, the default one first.
-var BINDReleases = []BINDRelease{{"9.18", "bookworm", "debian-12"}, {"9.20", "trixie", "debian-13"}}
+var BINDReleases = []BINDRelease{{"9.20", "trixie", "debian-13"}, {"9.18", "bookworm", "debian-12"}}
 
 // bindPackages have the programs; the libraries' packages follow from them.
 var bindPackages = []string{"bind9", "bind9-libs", "bind9-utils"}

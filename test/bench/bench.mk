@@ -70,7 +70,7 @@ bench-cold: bench-install ## The first LIST of 100 zones of 1,000 RRs after our 
 	$(BENCH)/cold $(ARGS)
 
 .PHONY: bench-patch
-bench-patch: bench-install ## Queries that are lost while all servers get a patch release of BIND; ARGS='-images IMAGE,9.20=IMAGE'
+bench-patch: bench-install ## Queries that are lost while all servers get a patch release of BIND; ARGS='-images IMAGE,9.18=IMAGE'
 	$(BENCH)/patch $(ARGS)
 
 .PHONY: bench-externaldns

@@ -42,7 +42,7 @@ func TestFleetGlobalCluster(t *testing.T) {
 	if s := cluster.Status; s.InstanceCount != 2 || s.ReadyInstances != 2 {
 		t.Errorf("status %+v", s)
 	}
-	f.checkColumns("bind9globalcluster/"+cluster.Name, "NAME VERSION PRIMARY SECONDARY READY AGE", cluster.Name+" 9.18 1 1 True")
+	f.checkColumns("bind9globalcluster/"+cluster.Name, "NAME VERSION PRIMARY SECONDARY READY AGE", cluster.Name+" 9.20 1 1 True")
 	t.Run("each user sees only its own", func(t *testing.T) { testSeesOnlyItsOwn(t, f, users[0], cluster.Name) })
 }
 

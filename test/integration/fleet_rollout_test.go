@@ -19,7 +19,7 @@ import (
 )
 
 // sameImage is the default image under its full name: a change of image that needs no other image.
-const sameImage = "docker.io/library/lockstep-bind9:9.18"
+const sameImage = "docker.io/library/lockstep-bind9:9.20"
 
 // componentsImage is the one of the components. Sidecars ran it before they had one of their own.
 const componentsImage = "docker.io/library/lockstep:dev"
@@ -103,7 +103,7 @@ func TestFleetVersions(t *testing.T) {
 	cluster := f.cluster("dns", 0, 0)
 	instances := []string{"dns-primary-0", "dns-secondary-0", "dns-secondary-1"}
 	servers := f.services(instances...)
-	for i, version := range []string{"9.20", "9.18"} {
+	for i, version := range []string{"9.18", "9.20"} {
 		f.runSub(version, func(f *fixture) {
 			end, replaced := f.startLoad(servers, "www.versions.example.", "192.0.2.1"), f.followReplacements(instances...)
 			change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Version = version })

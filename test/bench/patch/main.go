@@ -31,7 +31,7 @@ const (
 )
 
 var (
-	images = flag.String("images", "docker.io/library/lockstep-bind9:9.18,9.20=docker.io/library/lockstep-bind9:9.20", "what --bind9-image of the fleet manager becomes")
+	images = flag.String("images", "docker.io/library/lockstep-bind9:9.20,9.18=docker.io/library/lockstep-bind9:9.18", "what --bind9-image of the fleet manager becomes")
 	limit  = flag.Duration("limit", 10*time.Minute, "how long the replacement may take")
 )
 

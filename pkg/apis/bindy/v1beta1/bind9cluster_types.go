@@ -44,9 +44,9 @@ type Bind9ClusterSpec struct {
 	// Version of BIND.
 	//
 	// +optional
-	// +kubebuilder:default="9.18"
+	// +kubebuilder:default="9.20"
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.-]*$')",message="spec.version must be a release of BIND such as 9.18"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.-]*$')",message="spec.version must be a release of BIND such as 9.20"
 	Version string `json:"version,omitempty"`
 	// Primary configures the primaries to create. If it is absent, none are created. Instances that you create yourself
 	// can belong to the cluster as well.

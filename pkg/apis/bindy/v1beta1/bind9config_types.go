@@ -20,7 +20,7 @@ type AddressMatchList []string
 
 // ImageConfig selects an image and how to pull it.
 type ImageConfig struct {
-	// Image reference of the BIND container, for example "registry.example.com/bind9:9.18".
+	// Image reference of the BIND container, for example "registry.example.com/bind9:9.20".
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

@@ -73,11 +73,11 @@ type Bind9InstanceSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Version of BIND. Defaults to the cluster's, or to 9.18.
+	// Version of BIND. Defaults to the cluster's, or to 9.20.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.-]*$')",message="spec.version must be a release of BIND such as 9.18"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.-]*$')",message="spec.version must be a release of BIND such as 9.20"
 	Version string `json:"version,omitempty"`
 	// Image to run. It replaces the cluster's.
 	//

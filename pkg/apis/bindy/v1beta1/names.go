@@ -81,7 +81,7 @@ const (
 	// MaxTTL is the highest TTL, in seconds (RFC 2181, section 8).
 	MaxTTL int64 = 1<<31 - 1
 	// DefaultVersion is the BIND release that runs if no version is set.
-	DefaultVersion = "9.18"
+	DefaultVersion = "9.20"
 	// DefaultMaxRecordsPerType is how many records of one name and type servers take that say nothing else: BIND's own default.
 	DefaultMaxRecordsPerType = 100
 	// DefaultBindcarPort is the TCP port of the sidecar's HTTP API.

@@ -92,14 +92,8 @@ func TestRetransferDoesNotWaitForALostAnswer(t *testing.T) {
 	serial := uint32(firstSerial)
 	eventually(t, func() bool { return serialOf(t, s.DNS(), zone) == serial })
 	description := strings.TrimSuffix(s.server.zones.Files(zone).Content(), ".zone") + ".json.new"
-	for ordered := 1; ordered <= 4; ordered++ {
-		if ordered == 2 { // Nothing can be saved for a while.
-			if err := os.MkdirAll(description, 0o700); err != nil {
-				t.Fatal(err)
-			}
-		} else if err := os.RemoveAll(description); err != nil {
-			t.Fatal(err)
-		}
+	// isServedAtOnce reports whether the order was carried out sooner than named gives up a question.
+	isServedAtOnce := func() bool {
 		var lost atomic.Int32
 		proxy.Filter(func(network string, reply []byte) ([]byte, error) {
 			if network == "udp" {
@@ -108,6 +102,7 @@ func TestRetransferDoesNotWaitForALostAnswer(t *testing.T) {
 			}
 			return reply, nil
 		})
+		asked := time.Now()
 		if _, err := s.server.control.Command(ctx, "refresh "+zone); err != nil {
 			t.Fatal(err)
 		}
@@ -119,8 +114,21 @@ func TestRetransferDoesNotWaitForALostAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, func() bool { return serialOf(t, s.DNS(), zone) == serial })
-		if got := strings.Count(s.Log(), "operation canceled"); got != ordered {
-			t.Errorf("after %d orders, %d questions were ended", ordered, got)
+		return time.Since(asked) < 5*time.Second
+	}
+	for ordered := 1; ordered <= 4; ordered++ {
+		if ordered == 2 { // Nothing can be saved for a while.
+			if err := os.MkdirAll(description, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.RemoveAll(description); err != nil {
+			t.Fatal(err)
+		}
+		const tries = 4 // for a machine that is slow at times
+		for try := 1; !isServedAtOnce(); try++ {
+			if try == tries {
+				t.Fatalf("order %d: each of %d transfers waited until named gave up its question", ordered, tries)
+			}
 		}
 	}
 }

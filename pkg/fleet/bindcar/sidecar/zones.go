@@ -234,6 +234,9 @@ func (s *server) patchZone(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// withdrawnFor is longer than a policy of named waits after a DS record has left the parent: a day for its TTL, and an hour for the parent's servers.
+const withdrawnFor = 26 * time.Hour
+
 // prepareSigning prepares another policy for an existing zone. A zone that was not signed gets its saved keys. A caller that
 // asks for "insecure" says that the parent has no DS record any more, and named must know.
 func (s *server) prepareSigning(ctx context.Context, before, after zonefile.Description) error {
@@ -241,7 +244,8 @@ func (s *server) prepareSigning(ctx context.Context, before, after zonefile.Desc
 		return s.signingKeys.Restore(ctx, after)
 	}
 	if after.DNSSECPolicy == clause.PolicyInsecure && before.DNSSECPolicy != clause.PolicyInsecure {
-		if _, err := s.control.Command(ctx, "dnssec -checkds withdrawn "+after.Name); err != nil {
+		when := time.Now().UTC().Add(-withdrawnFor).Format("20060102150405")
+		if _, err := s.control.Command(ctx, "dnssec -checkds -when "+when+" withdrawn "+after.Name); err != nil {
 			klog.FromContext(ctx).Info("named did not accept that the DS records are withdrawn", "zone", after.Name, "reason", err.Error())
 		}
 	}

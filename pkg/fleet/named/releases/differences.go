@@ -114,7 +114,7 @@ var differences = []Difference{
 	{"`max-records-per-type`, `max-types-per-name`", "100, since 9.18.28", "100", "`maxRecordsPerType` sets the first"},
 	{"`rndc tsig-list`", "lists the keys that named has", "gone", "the sidecar asks by a request that is signed wrongly: named's log says `tsig verify failure (BADSIG)` then"},
 	{"turning signing off (`insecure`)", "keys leave the zone once the DS record is withdrawn", "keys leave the zone a day and an hour after that",
-		"waits for named in both"},
+		"tells named that the DS record was withdrawn before that day"},
 	{"zone files, journals, list of zones (`.nzd`)", "reads those of 9.20", "reads those of 9.18", "a volume is kept when `version` changes, in both directions"},
 }
 

@@ -16,7 +16,7 @@ type Images struct {
 	others map[Release]string
 }
 
-// ParseImages reads "IMAGE,9.20=IMAGE": the image of the default release, and those of others.
+// ParseImages reads "IMAGE,9.18=IMAGE": the image of the default release, and those of others.
 func ParseImages(text string) (Images, error) {
 	standard, rest, more := strings.Cut(text, ",")
 	images := Images{standard: standard, others: map[Release]string{}}
@@ -55,18 +55,17 @@ func (i Images) Of(version string) string {
 		return image
 	}
 	name, tag := splitTag(i.standard)
-	if version == "" || tag == "" || strings.Contains(i.standard, "@") || version == string(i.standardRelease(tag)) {
+	if version == "" || tag == "" || strings.Contains(i.standard, "@") || i.isOfStandard(Release(version), tag) {
 		return i.standard
 	}
 	return name + ":" + version
 }
 
-// standardRelease is that of the standard image: its tag's, if it begins with one.
-func (i Images) standardRelease(tag string) Release {
-	if release := OfVersion(tag); release != "" {
-		return release
-	}
-	return Default
+// isOfStandard reports whether the standard image is that of a release: it begins its tag, or the tag says nothing of any and Lockstep
+// supports it.
+func (i Images) isOfStandard(release Release, tag string) bool {
+	of := OfVersion(tag)
+	return of == release || of == "" && release.IsSupported()
 }
 
 // OfImage returns the release that an image's tag begins with; it is empty if it begins with none.

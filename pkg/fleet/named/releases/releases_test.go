@@ -18,7 +18,7 @@ func TestImages(t *testing.T) {
 		"r.example/bind9:9.20-v1@sha256:ab,9.18=r.example/bind9:9.18-v1@sha256:cd": {"": "r.example/bind9:9.20-v1@sha256:ab", "9.20": "r.example/bind9:9.20-v1@sha256:ab",
 			"9.18": "r.example/bind9:9.18-v1@sha256:cd", "9.22": "r.example/bind9:9.20-v1@sha256:ab"},
 		"bind9:9.18-mine":    {"": "bind9:9.18-mine", "9.18": "bind9:9.18-mine", "9.20": "bind9:9.20"},
-		"bind9:latest":       {"": "bind9:latest", "9.18": "bind9:latest", "9.20": "bind9:9.20"},
+		"bind9:latest":       {"": "bind9:latest", "9.18": "bind9:latest", "9.20": "bind9:latest", "9.22": "bind9:9.22"},
 		"r.example:5000/own": {"": "r.example:5000/own", "9.18": "r.example:5000/own"},
 	} {
 		images, err := ParseImages(text)
