@@ -9,22 +9,60 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
-	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/parallel"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
-// Bounds of looking twice at what seems to be wrong. What they leave out is judged as the caches have it.
-const (
-	// maxLiveReads is how many objects are read past the caches for one evaluation, concurrentReads how many at a time.
-	maxLiveReads, concurrentReads = 256, 32
-	// maxConfirmations is how often a reader has verdicts looked at that are different ones each time.
-	maxConfirmations = 5
-)
+// CurrentVerdict judges an object as it is in the Kubernetes cluster now, by answers from since or later; nil if it does not exist, and
+// when ctx ends. Servers are asked and the verdict is evaluated and published while kube-apiserver is asked which version of the object
+// is the present one: what the caches have is nearly always that. If not, or if anything else has changed meanwhile, the verdict is
+// evaluated again. Errors are API errors.
+func (r *Refresher) CurrentVerdict(ctx context.Context, key desired.Key, since time.Time) (*syncv1.SyncStatus, error) {
+	assumed, _ := r.index.Resolve(key)
+	if len(assumed.Zones) == 0 { // No server is asked, or the caches may learn of others until then.
+		if err := r.WaitForObject(ctx, key); err != nil {
+			return nil, err
+		}
+		return r.ResolvedVerdicts(ctx, []desired.Key{key}, since)[0], nil
+	}
+	early, outdate := context.WithCancel(ctx)
+	defer outdate()
+	var v *syncv1.SyncStatus
+	evaluated := parallel.Start(func() {
+		r.prefetch(early, &assumed, since)
+		v = r.ResolvedVerdicts(early, []desired.Key{key}, since)[0]
+	})
+	if err := r.WaitForObject(ctx, key); err != nil { // It takes longest, and is sent first.
+		return nil, err
+	}
+	if now, _ := r.index.Resolve(key); now.Equal(&assumed) {
+		if evaluated(); v != nil && r.publisher.IsPublished(key, r.publisher.Digest(v)) {
+			return v, nil
+		}
+	}
+	outdate()
+	return r.ResolvedVerdicts(ctx, []desired.Key{key}, since)[0], nil
+}
+
+// prefetch asks the servers of an object all that its verdict needs, at once. Nobody waits for the answers here; who asks next
+// shares them.
+func (r *Refresher) prefetch(ctx context.Context, s *desired.Subject, since time.Time) {
+	ctx = context.WithoutCancel(ctx)
+	go r.askZones(ctx, zonesOf(s), since)
+	for z, keys := range resolvable(s) {
+		for _, server := range z.Servers {
+			if server.ReadBy != v1beta1.ReadByQuery {
+				go r.askEach(ctx, z, server, keys, since)
+			}
+		}
+	}
+	for z, server := range readByQuery(s) {
+		go r.askObject(ctx, z, server, s.Key, since)
+	}
+}
 
 // Verdicts evaluates objects by answers from since or later, or by the last answers when since is zero, and publishes them.
 // Servers that do not answer within the deadline count as silent. The result is in the order of keys; it has nil for an
@@ -158,99 +196,4 @@ func zonesOf(subjects ...*desired.Subject) map[*desired.Zone]bool {
 		}
 	}
 	return zones
-}
-
-// finding is a verdict by which servers hold wrong data on the right serial, or on one ahead of it.
-type finding struct {
-	key    desired.Key
-	digest uint64
-	// doubted are the servers that are to be asked again, disputed the objects that are to be read past the caches. Of kinds
-	// others may exist that decide, too.
-	doubted  []placeOfZone
-	disputed []desired.Key
-	kinds    []kindIn
-}
-
-// kindIn is the objects of a kind in a namespace.
-type kindIn struct {
-	kind      syncstatus.Kind
-	namespace string
-}
-
-// kindsDeclaring are the kinds of objects that may declare what a verdict compares with, in the namespace of the zone.
-func kindsDeclaring(v *syncv1.SyncStatus, namespace string) []kindIn {
-	kinds := []kindIn{{syncstatus.EndpointKind, namespace}}
-	for _, k := range v1beta1.RecordKinds {
-		if slices.ContainsFunc(v.RRsets, func(s syncv1.RRset) bool { return s.Type == k.Type }) {
-			kinds = append(kinds, kindIn{syncstatus.Kind{Kind: k.Kind, Resource: k.Resource, Singular: k.Singular}, namespace})
-		}
-	}
-	return kinds
-}
-
-type placeOfZone struct {
-	zone   *desired.Zone
-	server int
-}
-
-// findingOf decides whether a verdict needs another look before it is believed, and at what: at content that was not transferred lately,
-// and, if the verdict is news, at the objects, and at the primaries that a server seems to be ahead of.
-func (r *Refresher) findingOf(s *desired.Subject, v *syncv1.SyncStatus) (f finding, doubtful bool) {
-	f = finding{key: s.Key, digest: r.publisher.Digest(v)}
-	isNews := !r.publisher.IsPublished(s.Key, f.digest)
-	for _, z := range s.Declaring() {
-		current, ahead, shadowed := evaluate.ServersWithWrongData(v, z)
-		for i, server := range z.Servers {
-			place := evaluate.PlaceOf(server, z.Declared.ZoneName())
-			if slices.Contains(current, server.Addr) && r.schedule.doubtContent(place) || isNews && len(ahead) > 0 && server.Role == observe.Primary && server.Addr.IsValid() {
-				f.doubted = append(f.doubted, placeOfZone{z, i})
-			}
-		}
-		if isNews && len(current)+len(ahead)+len(shadowed) > 0 {
-			f.disputed = append(f.disputed, evaluate.DisputedObjects(s.Key, v, z)...)
-			f.kinds = append(f.kinds, kindsDeclaring(v, z.Key.Namespace)...)
-		}
-	}
-	return f, len(f.doubted)+len(f.disputed) > 0
-}
-
-// confirm takes another look at what findings follow from. Without an answer the caches are believed.
-func (r *Refresher) confirm(ctx context.Context, found []finding) {
-	places, disputed, kinds := map[placeOfZone]bool{}, map[desired.Key]bool{}, map[kindIn]bool{}
-	for _, f := range found {
-		for _, p := range f.doubted {
-			places[p] = true
-		}
-		for _, of := range f.kinds {
-			kinds[of] = true
-		}
-		for _, key := range f.disputed {
-			if len(disputed) < maxLiveReads {
-				disputed[key] = true
-			}
-		}
-	}
-	began := time.Now()
-	var questions, reads sync.WaitGroup
-	for p := range places {
-		server := p.zone.Servers[p.server]
-		if !r.isSilentSince(evaluate.PlaceOf(server, p.zone.Declared.ZoneName()), time.Time{}) { // It was asked a moment ago.
-			questions.Go(func() { r.askServer(ctx, p.zone, server, began) })
-		}
-	}
-	questions.Wait()
-	ctx, cancel := context.WithTimeout(ctx, r.options.Deadline)
-	defer cancel()
-	for of := range kinds {
-		reads.Go(func() { r.waitForKind(ctx, of) })
-	}
-	turns := make(chan struct{}, concurrentReads)
-	for key := range disputed {
-		turns <- struct{}{}
-		reads.Go(func() {
-			_ = r.WaitForObject(ctx, key)
-			<-turns
-		})
-	}
-	reads.Wait()
 }

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -14,7 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/listing"
 	"github.com/lockstep-dns/lockstep/apiserver/store"
-	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
@@ -45,10 +46,10 @@ var (
 )
 
 // New implements rest.Storage.
-func (s *statusStorage) New() runtime.Object { return &v1alpha1.SyncStatus{} }
+func (s *statusStorage) New() runtime.Object { return &syncv1.SyncStatus{} }
 
 // NewList implements rest.Lister.
-func (s *statusStorage) NewList() runtime.Object { return &v1alpha1.SyncStatusList{} }
+func (s *statusStorage) NewList() runtime.Object { return &syncv1.SyncStatusList{} }
 
 // Destroy implements rest.Storage.
 func (s *statusStorage) Destroy() {}
@@ -70,7 +71,7 @@ func (s *statusStorage) Categories() []string { return []string{"dns"} }
 func (s *statusStorage) Get(ctx context.Context, name string, o *metav1.GetOptions) (runtime.Object, error) {
 	kind, object, ok := syncstatus.ParseName(name)
 	if !ok {
-		err := apierrors.NewNotFound(v1alpha1.Resource("syncstatuses"), name)
+		err := apierrors.NewNotFound(syncv1.Resource("syncstatuses"), name)
 		err.ErrStatus.Message += ": the name of a SyncStatus is its object's kind in lower case, a dot and the object's name, for example arecord.www"
 		return nil, err
 	}
@@ -85,6 +86,36 @@ func (v *Verdicts) getResource(ctx context.Context, kind syncstatus.Kind, name s
 		}
 	}
 	return v.getVerdict(ctx, desired.Key{Kind: kind.Kind, Namespace: request.NamespaceValue(ctx), Name: name})
+}
+
+// waitReady fails while the caches are being filled, as an empty answer would be wrong, and waits while they do not follow the Kubernetes
+// cluster.
+func (v *Verdicts) waitReady(ctx context.Context) error {
+	if !v.informers.HasSynced() {
+		return apierrors.NewServiceUnavailable("the caches of this server are being filled")
+	}
+	return v.informers.WaitForCaches(ctx)
+}
+
+// getVerdict makes one SyncStatus by answers that are not older than the call, about the object as it is in the Kubernetes cluster now.
+// Errors are API errors.
+func (v *Verdicts) getVerdict(ctx context.Context, key desired.Key) (*syncv1.SyncStatus, error) {
+	if err := v.waitReady(ctx); err != nil {
+		return nil, err
+	}
+	s, err := v.refresher.CurrentVerdict(ctx, key, time.Now())
+	if s == nil && err == nil {
+		err = errorFor(ctx, key)
+	}
+	return s, err
+}
+
+// errorFor is the API error for an object without a verdict.
+func errorFor(ctx context.Context, key desired.Key) error {
+	if ctx.Err() != nil {
+		return apierrors.NewTimeoutError("the request has ended before the servers have answered", 1)
+	}
+	return apierrors.NewNotFound(syncv1.Resource("syncstatuses"), nameOf(key))
 }
 
 // List implements rest.Lister.

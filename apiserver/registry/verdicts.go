@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -87,36 +86,6 @@ func (v *Verdicts) RegisterMetrics(register func(metrics.Registerable) error, cu
 		return err
 	}
 	return v.refresher.RegisterMetrics(register, custom, v.store.Watches)
-}
-
-// waitReady fails while the caches are being filled, as an empty answer would be wrong, and waits while they do not follow the Kubernetes
-// cluster.
-func (v *Verdicts) waitReady(ctx context.Context) error {
-	if !v.informers.HasSynced() {
-		return apierrors.NewServiceUnavailable("the caches of this server are being filled")
-	}
-	return v.informers.WaitForCaches(ctx)
-}
-
-// getVerdict makes one SyncStatus by answers that are not older than the call, about the object as it is in the Kubernetes cluster now.
-// Errors are API errors.
-func (v *Verdicts) getVerdict(ctx context.Context, key desired.Key) (*syncv1.SyncStatus, error) {
-	if err := v.waitReady(ctx); err != nil {
-		return nil, err
-	}
-	s, err := v.refresher.CurrentVerdict(ctx, key, time.Now())
-	if s == nil && err == nil {
-		err = errorFor(ctx, key)
-	}
-	return s, err
-}
-
-// errorFor is the API error for an object without a verdict.
-func errorFor(ctx context.Context, key desired.Key) error {
-	if ctx.Err() != nil {
-		return apierrors.NewTimeoutError("the request has ended before the servers have answered", 1)
-	}
-	return apierrors.NewNotFound(syncv1.Resource("syncstatuses"), nameOf(key))
 }
 
 // maxListings bounds how often a list is made again because objects came or went meanwhile.

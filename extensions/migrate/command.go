@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
 // ErrStepsLeft is returned when not all steps are done: the output has said which.
@@ -114,7 +114,7 @@ func (o *options) takeSteps(ctx context.Context, c client.Client, found *invento
 		if len(next.objects) == 0 {
 			continue
 		}
-		fmt.Fprintf(out, "%d. %s: %s …\n", n+1, next.title, summarize(next.objects))
+		fmt.Fprintf(out, "%d. %s: %s …\n", n+1, next.title, status.JoinSome(next.objects, status.Few, ", "))
 		if next.take == nil {
 			fmt.Fprintln(out, "   "+byHand)
 			return ErrStepsLeft
@@ -143,19 +143,10 @@ func printSteps(out io.Writer, all []step) (left int) {
 		objects := "done, or nothing to do"
 		if len(s.objects) > 0 {
 			left++
-			objects = summarize(s.objects)
+			objects = status.JoinSome(s.objects, status.Few, ", ")
 		}
 		fmt.Fprintf(table, "%d\t%s\t%s\n", n+1, s.title, objects)
 	}
 	_ = table.Flush()
 	return left
-}
-
-// summarize names the first few objects, and says how many more there are.
-func summarize(objects []string) string {
-	const most = 4
-	if len(objects) <= most {
-		return strings.Join(objects, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(objects[:most-1], ", "), len(objects)-most+1)
 }

@@ -3,9 +3,10 @@ package doctor
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
 // Level is the result of a check.
@@ -88,15 +89,9 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{"checks": []Finding(r), "summary": counts})
 }
 
-// maxNamed is how many things a sentence names.
-const maxNamed = 3
-
-// joinSome joins the first few texts, and says how many more there are.
+// joinSome names the first few things of a kind.
 func joinSome(texts []string, separator string) string {
-	if len(texts) <= maxNamed {
-		return strings.Join(texts, separator)
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(texts[:maxNamed], separator), len(texts)-maxNamed)
+	return status.JoinSome(texts, status.Few, separator)
 }
 
 // countOf is a number with its noun: "1 zone", "2 zones".

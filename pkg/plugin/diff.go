@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
@@ -105,12 +106,7 @@ func (g *skippedReasons) add(why, about string) {
 }
 
 func (g skippedObjects) String() string {
-	switch more := len(g.objects) - 3; {
-	case more > 0:
-		return fmt.Sprintf("not compared: %s and %d more: %s", strings.Join(g.objects[:3], ", "), more, g.reason)
-	default:
-		return fmt.Sprintf("not compared: %s: %s", strings.Join(g.objects, ", "), g.reason)
-	}
+	return fmt.Sprintf("not compared: %s: %s", status.JoinSome(g.objects, status.Few, ", "), g.reason)
 }
 
 // dropShownRRsets leaves out of zones' rows the RRsets that others among the items have: they are shown there.

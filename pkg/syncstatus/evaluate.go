@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/miekg/dns"
@@ -362,12 +361,8 @@ func (e *serverAnswer) nameOthers(d *DesiredState, row *sync.ServerStatus, keys 
 			all = append(all, others...)
 		}
 	}
-	if more := len(all) - maxOthers; more > 0 {
-		all = append(all[:maxOthers], fmt.Sprintf("%d more", more))
-	}
 	if len(all) > 0 {
-		said := "others have there: " + strings.Join(all, ", ")
-		row.Message = joinMessages(row.Message, said)
+		row.Message = joinMessages(row.Message, "others have there: "+status.JoinSome(all, maxOthers, ", "))
 	}
 }
 

@@ -417,12 +417,7 @@ func (f *furtherAnswers) addTo(base status.Verdict) status.Verdict {
 	return base
 }
 
-func describeSome(paths []string) string {
-	if rest := len(paths) - maxDescribed; rest > 0 {
-		paths = append(paths[:maxDescribed:maxDescribed], fmt.Sprintf("%d more", rest))
-	}
-	return strings.Join(paths, "; ")
-}
+func describeSome(paths []string) string { return status.JoinSome(paths, maxDescribed, "; ") }
 
 // maxDescribed bounds the paths in a message.
 const maxDescribed = 5

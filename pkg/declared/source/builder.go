@@ -2,79 +2,20 @@ package source
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
-	"net/netip"
 	"slices"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"strings"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/snapshot"
 )
-
-// Options are what the desired content of a zone depends on besides the objects themselves.
-type Options struct {
-	// Servers give their addresses to the name servers in the zone that nobody declares an address for. BIND serves no zone with
-	// a name server inside it that has none.
-	Servers []Server
-	// Owns reports whether an endpoint of a DNSEndpoint with a dnsName inside the zone is this zone's and not another one's
-	// (membership decides). Nil takes all.
-	Owns func(endpoint metav1.Object, dnsName string) bool
-	// MaxRecords is how many records of one name and type the zone's servers take.
-	MaxRecords RecordLimit
-	// Signers are the signed zones below that the zone delegates to, by name: membership decides which. Where no object declares DS
-	// records, a delegation has theirs.
-	Signers []Signer
-}
-
-// SameServers reports whether the zone's servers, and the signed zones below, say the same about its content.
-func (o Options) SameServers(p Options) bool {
-	return o.MaxRecords == p.MaxRecords && slices.EqualFunc(o.Servers, p.Servers, Server.Equal) && slices.EqualFunc(o.Signers, p.Signers, Signer.Equal)
-}
-
-// RecordLimit is how many records of one name and type servers take. The zero value is v1beta1.DefaultMaxRecordsPerType.
-type RecordLimit struct {
-	Max int
-	// Of is what the servers belong to, which takes the fewest of all that a zone is on; the zero value for none in particular. Fields are
-	// where that is configured.
-	Of     ObjectKey
-	Fields string
-}
-
-// Excess says to a reader in a namespace that an RRset would have too many records, of which older declarations have some; "" if it has not.
-func (l RecordLimit) Excess(key rrset.Key, records, older int, namespace string) string {
-	most := cmp.Or(l.Max, v1beta1.DefaultMaxRecordsPerType)
-	if records <= most {
-		return ""
-	}
-	of, so := "the zone's servers take", "; those who run them can raise maxRecordsPerType"
-	if l.Of.Namespace == namespace {
-		of, so = l.Of.String()+" takes", "; raise "+l.Fields
-	}
-	has := ""
-	if older > 0 {
-		has = fmt.Sprintf(", %d of them by older declarations", older)
-	}
-	return fmt.Sprintf("%s would have %d values%s, and %s at most %d of one name and type%s", key, records, has, of, most, so)
-}
-
-// Server is where clients reach one of the zone's servers.
-type Server struct {
-	// Service is the namespace and name of its Service.
-	Service string
-	Primary bool
-	// Addresses of the Service. One that is Exposed, to clients outside of the Kubernetes cluster, may have none yet.
-	Addresses []netip.Addr
-	Exposed   bool
-}
-
-// Equal reports whether both say the same.
-func (s Server) Equal(o Server) bool {
-	return s.Service == o.Service && s.Primary == o.Primary && s.Exposed == o.Exposed && slices.Equal(s.Addresses, o.Addresses)
-}
 
 // Build computes the desired content of a zone that selects the given objects. The result does not depend on their order; no object may
 // be among them twice. An error means that the zone itself is wrong and joins all reasons, each naming its field; an object that is wrong
@@ -229,4 +170,79 @@ func (b *Builder) applyPending(key ObjectKey, o Object) {
 	} else {
 		delete(b.objects, key)
 	}
+}
+
+// declaredIndexes yields the indexes of an object's declarations in the zone.
+func (b *Builder) declaredIndexes(o Object) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		e, ok := o.(*v1alpha1.DNSEndpoint)
+		if !ok {
+			yield(0)
+			return
+		}
+		for i, endpoint := range e.Spec.Endpoints {
+			if endpoint != nil && b.takesEndpoint(e, endpoint.DNSName) && !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+func (b *Builder) takesEndpoint(e *v1alpha1.DNSEndpoint, dnsName string) bool {
+	name, _ := EndpointName(dnsName)
+	return rrset.IsSubdomain(name, b.name) && (b.opts.Owns == nil || b.opts.Owns(e, dnsName))
+}
+
+// readDeclaration reads one declaration of an object: well-formed by itself and marked as accepted, or Invalid.
+func (b *Builder) readDeclaration(from declaredIndex) Declaration {
+	d := Declaration{Ref: from.ref}
+	switch o := from.by.(type) {
+	case v1beta1.Record:
+		b.readRecord(&d, o)
+	case *v1alpha1.DNSEndpoint:
+		b.readEndpoint(&d, o, from.index)
+	default:
+		d.markRefused(status.Invalid, fmt.Sprintf("%T declares no DNS data", o))
+	}
+	return d
+}
+
+func (b *Builder) readRecord(d *Declaration, r v1beta1.Record) {
+	values := valuesOfRecord(r, b.name)
+	owner, err := OwnerName(r.RecordName(), b.name)
+	if err != nil {
+		err = fmt.Errorf("spec.name: %w", err)
+	}
+	d.Key, d.Rdata, d.Note = rrset.Key{Name: owner, Type: values.rrtype}, values.rdata, values.note
+	ttl, ttlErr := effectiveTTL(r.RecordTTL(), b.ttl)
+	d.TTL = ttl
+	if err := cmp.Or(readError(r), err, values.err, ttlErr, recordFields.checkPlacement(d.Key, d.Rdata), recordFields.checkApex(b.name, d.Key)); err != nil {
+		d.Rdata = nil
+		d.markRefused(status.Invalid, joinLines(err))
+		return
+	}
+	d.Spelling = rrset.NewSpelling(d.Key, spellName(r.RecordName(), owner), values.spelled)
+	d.Accepted = true
+}
+
+func (b *Builder) readEndpoint(d *Declaration, e *v1alpha1.DNSEndpoint, index int) {
+	endpoint := e.Spec.Endpoints[index]
+	key, values, err := readEndpointData(endpoint)
+	d.Key, d.Rdata = key, values.rdata
+	d.TTL, _ = endpointTTL(endpoint, b.ttl)
+	if err = errors.Join(readError(e), err, endpointFields.checkApex(b.name, key)); err != nil {
+		d.Rdata = nil
+		d.markRefused(status.Invalid, declarationLabel(e, index)+joinLines(err))
+		return
+	}
+	d.Spelling = rrset.NewSpelling(key, spellName(strings.TrimSuffix(endpoint.DNSName, ".")+".", key.Name), values.spelled)
+	d.Accepted = true
+}
+
+// readError says what could not be decoded of an object's spec, if anything.
+func readError(o Object) error {
+	if problem := lenient.SpecProblem(o); problem != "" {
+		return errors.New(problem)
+	}
+	return nil
 }

@@ -1,21 +1,16 @@
 package source
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
 	"github.com/miekg/dns"
 
-	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
@@ -45,89 +40,9 @@ func declarationLabel(o Object, index int) string {
 	return fmt.Sprintf("spec.endpoints[%d] (%s %s): ", index, shortenText(endpoint.DNSName), shortenText(endpoint.RecordType))
 }
 
-// declaredIndexes yields the indexes of an object's declarations in the zone.
-func (b *Builder) declaredIndexes(o Object) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		e, ok := o.(*v1alpha1.DNSEndpoint)
-		if !ok {
-			yield(0)
-			return
-		}
-		for i, endpoint := range e.Spec.Endpoints {
-			if endpoint != nil && b.takesEndpoint(e, endpoint.DNSName) && !yield(i) {
-				return
-			}
-		}
-	}
-}
-
-func (b *Builder) takesEndpoint(e *v1alpha1.DNSEndpoint, dnsName string) bool {
-	name, _ := EndpointName(dnsName)
-	return rrset.IsSubdomain(name, b.name) && (b.opts.Owns == nil || b.opts.Owns(e, dnsName))
-}
-
-// readDeclaration reads one declaration of an object: well-formed by itself and marked as accepted, or Invalid.
-func (b *Builder) readDeclaration(from declaredIndex) Declaration {
-	d := Declaration{Ref: from.ref}
-	switch o := from.by.(type) {
-	case v1beta1.Record:
-		b.readRecord(&d, o)
-	case *v1alpha1.DNSEndpoint:
-		b.readEndpoint(&d, o, from.index)
-	default:
-		d.markRefused(status.Invalid, fmt.Sprintf("%T declares no DNS data", o))
-	}
-	return d
-}
-
-func (b *Builder) readRecord(d *Declaration, r v1beta1.Record) {
-	values := valuesOfRecord(r, b.name)
-	owner, err := OwnerName(r.RecordName(), b.name)
-	if err != nil {
-		err = fmt.Errorf("spec.name: %w", err)
-	}
-	d.Key, d.Rdata, d.Note = rrset.Key{Name: owner, Type: values.rrtype}, values.rdata, values.note
-	ttl, ttlErr := effectiveTTL(r.RecordTTL(), b.ttl)
-	d.TTL = ttl
-	if err := cmp.Or(readError(r), err, values.err, ttlErr, recordFields.checkPlacement(d.Key, d.Rdata), recordFields.checkApex(b.name, d.Key)); err != nil {
-		d.Rdata = nil
-		d.markRefused(status.Invalid, joinLines(err))
-		return
-	}
-	d.Spelling = rrset.NewSpelling(d.Key, spellName(r.RecordName(), owner), values.spelled)
-	d.Accepted = true
-}
-
-func (b *Builder) readEndpoint(d *Declaration, e *v1alpha1.DNSEndpoint, index int) {
-	endpoint := e.Spec.Endpoints[index]
-	key, values, err := readEndpointData(endpoint)
-	d.Key, d.Rdata = key, values.rdata
-	d.TTL, _ = endpointTTL(endpoint, b.ttl)
-	if err = errors.Join(readError(e), err, endpointFields.checkApex(b.name, key)); err != nil {
-		d.Rdata = nil
-		d.markRefused(status.Invalid, declarationLabel(e, index)+joinLines(err))
-		return
-	}
-	d.Spelling = rrset.NewSpelling(key, spellName(strings.TrimSuffix(endpoint.DNSName, ".")+".", key.Name), values.spelled)
-	d.Accepted = true
-}
-
-// readError says what could not be decoded of an object's spec, if anything.
-func readError(o Object) error {
-	if problem := lenient.SpecProblem(o); problem != "" {
-		return errors.New(problem)
-	}
-	return nil
-}
-
 // joinLines puts the first few of joined errors on one line.
 func joinLines(err error) string {
-	const most = 5
-	lines := strings.Split(err.Error(), "\n")
-	if more := len(lines) - most; more > 0 {
-		lines = append(lines[:most], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(lines, "; ")
+	return status.JoinSome(strings.Split(err.Error(), "\n"), 5, "; ")
 }
 
 // checkPlacement refuses what BIND would ignore or DNS forbids whatever zone it is in.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -89,7 +88,7 @@ func scalingVerdict(prev v1beta1.Bind9ClusterStatus, ready Verdict, f ClusterFac
 		ready.Reason = InstancesScaling
 	}
 	if len(f.Leaving) > 0 {
-		ready.Message += "; still being removed: " + firstOf(f.Leaving, ", ")
+		ready.Message += "; still being removed: " + JoinSome(f.Leaving, Few, ", ")
 	}
 	return ready
 }
@@ -97,15 +96,6 @@ func scalingVerdict(prev v1beta1.Bind9ClusterStatus, ready Verdict, f ClusterFac
 // HeldBy is an instance that is leaving and has the finalizer of another operator.
 func HeldBy(instance, finalizer string) string {
 	return fmt.Sprintf("%s, which waits for another operator to remove its finalizer %s", instance, finalizer)
-}
-
-// firstOf joins the first few parts of a message, and says how many more there are.
-func firstOf(parts []string, separator string) string {
-	const few = 3
-	if len(parts) <= few {
-		return strings.Join(parts, separator)
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(parts[:few], separator), len(parts)-few)
 }
 
 func (i ClusterInstance) verdict() Verdict {
@@ -154,7 +144,7 @@ func GlobalCluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Tim
 	case PartiallyReady, NotReady, PodsPending, InstancesCreated, InstancesScaling, InstancesPending:
 		verdict.Reason = ClustersProgressing
 		if unready := unreadyChildren(next.Conditions); len(unready) > 0 {
-			verdict.Message += ": " + firstOf(unready, "; ")
+			verdict.Message += ": " + JoinSome(unready, Few, "; ")
 		}
 	}
 	if verdict.Holds() {

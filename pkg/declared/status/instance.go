@@ -77,7 +77,7 @@ func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) 
 	next.PendingCause = commonCause(children)
 	if ready.Holds() && len(f.Foreign) > 0 {
 		ready = False(ForeignPods, fmt.Sprintf("the Service also sends queries to others than the instance's pods: %s; delete them, or change their labels",
-			firstOf(f.Foreign, ", ")))
+			JoinSome(f.Foreign, Few, ", ")))
 	}
 	if ready.Holds() {
 		ready = unloadedVerdict(f.Pods, ready)
@@ -102,7 +102,7 @@ func unloadedVerdict(pods []PodFacts, ready Verdict) Verdict {
 	for _, pod := range pods {
 		if len(pod.Unloaded) > 0 {
 			return False(ZonesNotLoaded, fmt.Sprintf("Pod %s does not serve zones of configMapRefs: %s; correct their files or statements; the log has more: kubectl logs %s -c %s",
-				pod.Name, firstOf(pod.Unloaded, "; "), pod.Name, containerNamed))
+				pod.Name, JoinSome(pod.Unloaded, Few, "; "), pod.Name, containerNamed))
 		}
 	}
 	return ready

@@ -105,7 +105,7 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 	Set(&next.Conditions, Progressing, v.Progressing, f.Generation, now)
 	Set(&next.Conditions, Degraded, v.Degraded, f.Generation, now)
 	if !f.isUnknown() {
-		setWhile(len(f.Contested) > 0, &next.Conditions, Contested, True(Overwritten, firstOf(f.Contested, "; ")), f.Generation, now)
+		setWhile(len(f.Contested) > 0, &next.Conditions, Contested, True(Overwritten, JoinSome(f.Contested, Few, "; ")), f.Generation, now)
 	}
 	setStalled(&next.Conditions, next.FailureReason != "", False(next.FailureReason, next.FailureMessage), f.Generation, now)
 	return next
@@ -252,7 +252,7 @@ func AlsoSelected(count int, some, olderZones []string) string {
 		objects, older = fmt.Sprintf("%d records are", count), "older zones, which have them"
 	}
 	if len(olderZones) > 0 {
-		older += ": DNSZone " + firstOf(olderZones, ", ")
+		older += ": DNSZone " + JoinSome(olderZones, Few, ", ")
 	}
 	return fmt.Sprintf("%s also selected (%s) by %s", objects, strings.Join(some, ", "), older)
 }

@@ -166,7 +166,7 @@ func (c Contest) Message() string {
 		isDeclared := func(value string) bool { return slices.Contains(c.Declared, value) }
 		undeclared := slices.DeleteFunc(slices.Clone(c.Seen), isDeclared)
 		declared := slices.DeleteFunc(slices.Clone(c.Seen), func(value string) bool { return !isDeclared(value) })
-		seen = firstOf(append(undeclared, declared...), ", ")
+		seen = JoinSome(append(undeclared, declared...), Few, ", ")
 	}
 	what := fmt.Sprintf("somebody else has overwritten %s on %s %d times since %s, the last time with %s (who is not known here: DNS does not tell; see the server's log)",
 		c.Key, c.Server, c.Count, c.First.UTC().Format(clock), seen)
@@ -184,5 +184,5 @@ func HeldBack(zone string) Verdict {
 // GuardHolds is about a zone whose guard holds a plan back: how many RRsets would be removed, how many would lose values, and some of them.
 func GuardHolds(zone *v1beta1.DNSZone, plan string, removed, changed int, rrsets []string) Verdict {
 	return False(ReasonHeld, fmt.Sprintf("RRsets that would be removed: %d, that would lose values: %d (%s); none of that is sent until somebody confirms this plan: %s",
-		removed, changed, firstOf(rrsets, ", "), ConfirmCommand(zone, plan)))
+		removed, changed, JoinSome(rrsets, Few, ", "), ConfirmCommand(zone, plan)))
 }

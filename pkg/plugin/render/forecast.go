@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/forecast"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
 // Forecast prints a line for each RRset that changes, and counts them.
@@ -63,13 +64,9 @@ func formatChange(c forecast.Change, part func(forecast.Data) string) string {
 
 // joinObjects names the first few of the objects that declare an RRset.
 func joinObjects(objects []forecast.Object) string {
-	const most = 3
-	var names []string
-	for _, o := range objects[:min(len(objects), most)] {
-		names = append(names, o.String())
+	names := make([]string, len(objects))
+	for i, o := range objects {
+		names[i] = o.String()
 	}
-	if more := len(objects) - most; more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(names, ", ")
+	return status.JoinSome(names, status.Few, ", ")
 }

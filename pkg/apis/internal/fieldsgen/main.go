@@ -34,7 +34,7 @@ func main() {
 
 const head = `# Fields and columns of every kind
 
-Generated from the CustomResourceDefinitions by ` + "`make generate`" + `. [API reference](api.md) explains the fields and has examples; this page is complete.
+For users. Generated from the CustomResourceDefinitions by ` + "`make generate`" + `. [API reference](api.md) explains the fields and has examples; this page is complete.
 A star marks what is required. ` + "`[]`" + ` stands for each element of a list, ` + "`{}`" + ` for each value of a map.
 `
 
