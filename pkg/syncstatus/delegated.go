@@ -6,25 +6,37 @@ import (
 	"strings"
 
 	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// Reasons of Delegated.
+// Reasons of Delegated about name servers. Those about DS records are the DNSZone's.
 const (
 	reasonDelegated    = "Delegated"
 	reasonNotDelegated = "NotDelegated"
 	reasonNameServers  = "NameServersDiffer"
 	reasonGlue         = "GlueDiffers"
-	reasonSigner       = "SignerDiffers"
-	reasonNotSecure    = "SignerMissing"
 	reasonUncomparable = "ContentUnknown"
 )
 
-// delegatedBy compares what the parent has of the zone with the zone, as their newest primaries hold them: the delegation and
-// its glue (RFC 1034 section 4.2.2) and the signer (RFC 4035 section 2.4).
+// delegated says whether the zones above have what resolvers need to reach the zone and to validate it. Name servers are compared here, if
+// the parent is known. What becomes of the zone's DS records is known to the controller alone, and is in the DNSZone's own condition. The
+// Status is empty if nothing is known of a zone above.
+func (j *Evaluation) delegated(parent *Evaluation) (v status.Verdict) {
+	if parent != nil {
+		v = j.delegatedBy(parent)
+	}
+	if own := meta.FindStatusCondition(j.zone.Status.Conditions, status.Delegated); own != nil && (v.Status == "" || v.Holds()) {
+		return status.Verdict{Status: own.Status, Reason: own.Reason, Message: own.Message}
+	}
+	return v
+}
+
+// delegatedBy compares the delegation and its glue (RFC 1034 section 4.2.2) in the parent with those in the zone, as their newest primaries
+// hold them.
 func (j *Evaluation) delegatedBy(parent *Evaluation) status.Verdict {
 	zone, above := j.newestContent(), parent.newestContent()
 	name, from := j.ZoneName(), parent.shortName()
@@ -53,7 +65,7 @@ func (j *Evaluation) delegatedBy(parent *Evaluation) status.Verdict {
 			}
 		}
 	}
-	return signerVerdict(zone, above, name, from, own)
+	return status.True(reasonDelegated, fmt.Sprintf("%s delegates to %s, as the zone has it", from, strings.Join(own.Rdata, ", ")))
 }
 
 func valuesText(s rrset.RRset) string {
@@ -61,37 +73,6 @@ func valuesText(s rrset.RRset) string {
 		return "none"
 	}
 	return strings.Join(s.Rdata, ", ")
-}
-
-// signerVerdict compares the DS records of the parent with the keys of the zone.
-func signerVerdict(zone, above *observe.Mirror, name, from string, servers rrset.RRset) status.Verdict {
-	keys, signed := zone.Get(rrset.Key{Name: name, Type: dns.TypeDNSKEY})
-	ds, secure := above.Get(rrset.Key{Name: name, Type: dns.TypeDS})
-	switch {
-	case signed && !secure:
-		return status.False(reasonNotSecure, fmt.Sprintf("the zone is signed, but %s has no DS records for it: resolvers do not validate its answers", from))
-	case secure && !slices.ContainsFunc(ds.Rdata, func(rdata string) bool { return matchesKey(ds.Key, rdata, keys) }):
-		return status.False(reasonSigner, fmt.Sprintf("%s has DS records for %s, and none is of a key of the zone: validating resolvers reject its answers", from, name))
-	}
-	return status.True(reasonDelegated, fmt.Sprintf("%s delegates to %s, as the zone has it", from, strings.Join(servers.Rdata, ", ")))
-}
-
-// matchesKey reports whether a DS record is the digest of one of some keys.
-func matchesKey(k rrset.Key, rdata string, keys rrset.RRset) bool {
-	rr, err := rrset.ToRR(k, 0, rdata)
-	ds, ok := rr.(*dns.DS)
-	if err != nil || !ok {
-		return false
-	}
-	return slices.ContainsFunc(keys.Rdata, func(key string) bool {
-		rr, err := rrset.ToRR(keys.Key, 0, key)
-		dnskey, ok := rr.(*dns.DNSKEY)
-		if err != nil || !ok || dnskey.KeyTag() != ds.KeyTag {
-			return false
-		}
-		digest := dnskey.ToDS(ds.DigestType)
-		return digest != nil && strings.EqualFold(digest.Digest, ds.Digest)
-	})
 }
 
 // ofApex are the servers whose apex is the zone object's; all if none is.

@@ -1,57 +1,37 @@
 package syncstatus
 
 import (
-	"crypto"
 	"strings"
 	"testing"
 
 	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// keyAndDigest returns a DNSKEY RRset of a zone and the DS RRset of its key.
-func keyAndDigest(t *testing.T, zone string) (key, ds rrset.RRset) {
-	t.Helper()
-	k := &dns.DNSKEY{Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET}, Flags: 257, Protocol: 3, Algorithm: dns.ECDSAP256SHA256}
-	if private, err := k.Generate(256); err != nil || private.(crypto.Signer) == nil {
-		t.Fatal(err)
-	}
-	set := func(rr dns.RR) rrset.RRset {
-		key, _, rdata := rrset.FromRR(rr)
-		return rrset.New(key, 300, rdata)
-	}
-	return set(k), set(k.ToDS(dns.SHA256))
-}
-
 func TestDelegated(t *testing.T) {
 	const child = "sub.example.com."
-	key, ds := keyAndDigest(t, child)
-	_, otherDS := keyAndDigest(t, child)
 	at := func(name string, rrtype uint16, rdata ...string) rrset.RRset {
 		return rrset.New(rrset.Key{Name: name, Type: rrtype}, 300, rdata...)
 	}
 	cut := delegation(child, "ns1."+child)
 	glue := at("ns1."+child, dns.TypeA, "192.0.2.1")
 	for name, tc := range map[string]struct {
-		parent, zone []rrset.RRset
+		parent       []rrset.RRset
 		reason, says string
 	}{
-		"as the zone has it":      {[]rrset.RRset{cut, glue}, nil, "Delegated", "example.com delegates to ns1.sub.example.com., as the zone has it"},
-		"not delegated":           {nil, nil, "NotDelegated", "example.com has no NS records for sub.example.com."},
-		"other name servers":      {[]rrset.RRset{delegation(child, "ns.example.net.")}, nil, "NameServersDiffer", "example.com delegates to ns.example.net., the zone has ns1.sub.example.com."},
-		"other glue":              {[]rrset.RRset{cut, at("ns1."+child, dns.TypeA, "192.0.2.2")}, nil, "GlueDiffers", "for ns1.sub.example.com. A, example.com has 192.0.2.2, the zone has 192.0.2.1"},
-		"no glue":                 {[]rrset.RRset{cut}, nil, "GlueDiffers", "for ns1.sub.example.com. A, example.com has none, the zone has 192.0.2.1"},
-		"signed":                  {[]rrset.RRset{cut, glue, ds}, []rrset.RRset{key}, "Delegated", "delegates"},
-		"signed without DS":       {[]rrset.RRset{cut, glue}, []rrset.RRset{key}, "SignerMissing", "the zone is signed, but example.com has no DS records for it"},
-		"DS of an unsigned zone":  {[]rrset.RRset{cut, glue, ds}, nil, "SignerDiffers", "none is of a key of the zone"},
-		"DS of another key":       {[]rrset.RRset{cut, glue, otherDS}, []rrset.RRset{key}, "SignerDiffers", "none is of a key of the zone"},
-		"DS of that key and more": {[]rrset.RRset{cut, glue, at(child, dns.TypeDS, append(otherDS.Rdata, ds.Rdata...)...)}, []rrset.RRset{key}, "Delegated", "delegates"},
+		"as the zone has it": {[]rrset.RRset{cut, glue}, "Delegated", "example.com delegates to ns1.sub.example.com., as the zone has it"},
+		"not delegated":      {nil, "NotDelegated", "example.com has no NS records for sub.example.com."},
+		"other name servers": {[]rrset.RRset{delegation(child, "ns.example.net.")}, "NameServersDiffer", "example.com delegates to ns.example.net., the zone has ns1.sub.example.com."},
+		"other glue":         {[]rrset.RRset{cut, at("ns1."+child, dns.TypeA, "192.0.2.2")}, "GlueDiffers", "for ns1.sub.example.com. A, example.com has 192.0.2.2, the zone has 192.0.2.1"},
+		"no glue":            {[]rrset.RRset{cut}, "GlueDiffers", "for ns1.sub.example.com. A, example.com has none, the zone has 192.0.2.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			above := testZone()
@@ -69,7 +49,7 @@ func TestDelegated(t *testing.T) {
 				return Evaluate(NewDesiredState(z, desired, nil, nil), servers(), []observe.Observation{o, o}, asked, History{})
 			}
 			parent := judge(above, tc.parent)
-			s := note(judge(below, tc.zone).ZoneStatus(parent))
+			s := note(judge(below, nil).ZoneStatus(parent))
 			c := meta.FindStatusCondition(s.Status.Conditions, sync.ConditionDelegated)
 			if c == nil || c.Reason != tc.reason || !strings.Contains(c.Message, tc.says) || (c.Status == "True") != (tc.reason == "Delegated") {
 				t.Errorf("%+v, want %s: %s", c, tc.reason, tc.says)
@@ -82,5 +62,53 @@ func TestDelegated(t *testing.T) {
 				t.Errorf("without the parent: %+v", c)
 			}
 		})
+	}
+}
+
+// TestDelegatedByDS: where the name servers agree, or no zone above is known, the condition is the DNSZone's own, about its DS records.
+func TestDelegatedByDS(t *testing.T) {
+	own := metav1.Condition{Type: status.Delegated, Status: metav1.ConditionFalse, Reason: status.DSPending, Message: "not yet"}
+	zone := testZone(func(z *v1beta1.DNSZone) { z.Name, z.UID, z.Spec.ZoneName = "sub", "sub", "sub.example.com" })
+	above := testZone()
+	judge := func(z *v1beta1.DNSZone, extra ...rrset.RRset) *Evaluation {
+		desired, err := source.Build(z, nil, source.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := holds(desired, 7, extra...)
+		return Evaluate(NewDesiredState(z, desired, nil, nil), servers(), []observe.Observation{o, o}, asked, History{})
+	}
+	reason := func(parent *Evaluation) string {
+		c := meta.FindStatusCondition(note(judge(zone).ZoneStatus(parent)).Status.Conditions, sync.ConditionDelegated)
+		if c == nil {
+			return ""
+		}
+		return string(c.Status) + " " + c.Reason
+	}
+	ns, _ := judge(zone).desired.Get(rrset.Key{Name: "sub.example.com.", Type: dns.TypeNS})
+	cut := delegation("sub.example.com.", ns.Rdata...)
+	if got := reason(nil); got != "" {
+		t.Errorf("nothing is known of a zone above: %s", got)
+	}
+	if got := reason(judge(above, cut)); got != "True Delegated" {
+		t.Errorf("a zone without the condition: %s", got)
+	}
+	for _, v := range []status.Verdict{status.True(status.DSPublished, ""), status.True(status.DSDeclared, ""), status.False(status.DSDeclared, ""),
+		status.False(status.DSWithdrawing, ""), status.False(status.DSAbsent, "")} {
+		zone.Status.Conditions = []metav1.Condition{{Type: status.Delegated, Status: v.Status, Reason: v.Reason}}
+		if got, want := reason(judge(above, cut)), string(v.Status)+" "+v.Reason; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	zone.Status.Conditions = []metav1.Condition{own}
+	for name, tc := range map[string]struct {
+		parent *Evaluation
+		want   string
+	}{
+		"delegated": {judge(above, cut), "False DSPending"}, "a parent elsewhere": {nil, "False DSPending"}, "not delegated": {judge(above), "False NotDelegated"},
+	} {
+		if got := reason(tc.parent); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
 	}
 }

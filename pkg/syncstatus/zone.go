@@ -56,8 +56,8 @@ func (j *Evaluation) ZoneStatus(parent *Evaluation) *sync.SyncStatus {
 			out.Status.Conditions = append(out.Status.Conditions, v.newCondition(sync.ConditionAnswered, answered))
 		}
 	}
-	if parent != nil && !v1beta1.IsGoing(j.zone) {
-		out.Status.Conditions = append(out.Status.Conditions, v.newCondition(sync.ConditionDelegated, j.delegatedBy(parent)))
+	if delegated := j.delegated(parent); delegated.Status != "" && !v1beta1.IsGoing(j.zone) {
+		out.Status.Conditions = append(out.Status.Conditions, v.newCondition(sync.ConditionDelegated, delegated))
 	}
 	out.ObservedAt = observationTime(j.at, v.rows)
 	return out

@@ -26,12 +26,7 @@ func requestOf(zone *v1beta1.DNSZone) (r request) {
 	if zone.Status.DNSSEC == nil || zone.Status.DNSSEC.Delegation == nil || v1beta1.IsGoing(zone) || !Servable(zone) {
 		return r
 	}
-	for _, k := range zone.Status.DNSSEC.Delegation.Keys {
-		if k.Published {
-			r.records = append(r.records, k.DS)
-		}
-	}
-	if len(r.records) > 0 {
+	if r.records = zone.Status.DNSSEC.Delegation.Published(); len(r.records) > 0 {
 		r.parents = zone.Status.DNSSEC.Delegation.Parents
 	}
 	return r

@@ -37,7 +37,7 @@ func DSRecordsDeclared(zones, keys []string, matches bool) Verdict {
 	if matches {
 		return True(DSDeclared, message)
 	}
-	return False(DSDeclared, message+"; none is of a key that the zone has with a SHA-256 digest")
+	return False(DSDeclared, message+"; none is of a key of the zone: validating resolvers reject its answers")
 }
 
 // DSRecordsEarly says that zones above have DS records before the zone asks for any.

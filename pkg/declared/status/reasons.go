@@ -17,7 +17,7 @@ const (
 	// Contested is True while somebody else overwrites RRsets of a zone again and again. It is also the reason for which such a record is
 	// not programmed.
 	Contested = "Contested"
-	// Delegated is True if the zones above a signed zone that are declared here have its DS records.
+	// Delegated is True if the zones above a signed zone have its DS records.
 	Delegated = "Delegated"
 	// Accepted is True if a declaration is part of the desired content of a zone.
 	Accepted = "Accepted"

@@ -11,6 +11,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
@@ -52,21 +53,27 @@ func keySigningKeys(mirror *observe.Mirror) []*dns.DNSKEY {
 	return keys
 }
 
-// DelegationFacts returns the data of the DS records of a zone's key-signing keys and of its CDS records (RFC 7344), in canonical form, and
-// whether the whole zone is signed.
-func DelegationFacts(mirror *observe.Mirror) (keys, announced []string, isWhole bool) {
-	for _, key := range keySigningKeys(mirror) {
+// EntryPoints returns the keys of a zone that its parents may point to, each by its name, those of them that its CDS records (RFC 7344) name,
+// and what DS records name them.
+func EntryPoints(mirror *observe.Mirror) (keys, announced []string, points dnssec.EntryPoints) {
+	own := keySigningKeys(mirror)
+	points = dnssec.EntryPointsOf(own)
+	for _, key := range own {
 		_, _, rdata := rrset.FromRR(key.ToDS(dns.SHA256))
 		keys = append(keys, rdata)
 	}
 	set, _ := mirror.Get(rrset.Key{Name: mirror.Zone, Type: dns.TypeCDS})
 	for _, rdata := range set.Rdata {
-		if canonical, err := rrset.Parse(rrset.Key{Name: mirror.Zone, Type: dns.TypeDS}, rdata); err == nil {
-			announced = append(announced, canonical)
+		canonical, err := rrset.Parse(rrset.Key{Name: mirror.Zone, Type: dns.TypeDS}, rdata)
+		if name, known := points[canonical]; err == nil && known && !slices.Contains(announced, name) {
+			announced = append(announced, name)
 		}
 	}
-	return keys, announced, isFullySigned(mirror)
+	return keys, announced, points
 }
+
+// IsWhole reports whether the whole zone is signed.
+func IsWhole(mirror *observe.Mirror) bool { return isFullySigned(mirror) }
 
 // HighestTTL is how long resolvers keep what a zone has, in seconds.
 func HighestTTL(mirror *observe.Mirror) (highest uint32) {

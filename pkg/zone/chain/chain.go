@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/dnssec"
 )
 
 const (
@@ -45,12 +46,14 @@ type Facts struct {
 	ParentTTL time.Duration
 }
 
-// Zone is a signed zone on its own servers. Keys are named by the data of their DS records, in canonical form.
+// Zone is a signed zone on its own servers. Keys have the names that dnssec.EntryPoints gives them.
 type Zone struct {
 	// Keys are the key-signing keys that the server which signs has in the zone.
 	Keys []string
-	// Announced are the data of its CDS records (RFC 7344): the keys of which the server that signs wants DS records. None if it does not say.
+	// Announced are those of them that its CDS records name (RFC 7344): the server that signs wants DS records of them. None if it does not say.
 	Announced []string
+	// Points are what DS records name the keys.
+	Points dnssec.EntryPoints
 	// IsWhole is true if the whole zone is signed with the keys, and all of its servers have it so.
 	IsWhole bool
 	// HasOthers is true if a server may answer with an earlier version of the zone, which may have other keys.
@@ -100,19 +103,6 @@ func IsNew(last *v1beta1.SecureDelegation, keys []string) bool {
 	})
 }
 
-// Published are the data of the DS records that the parents are to have.
-func Published(d *v1beta1.SecureDelegation) (published []string) {
-	if d == nil {
-		return nil
-	}
-	for _, k := range d.Keys {
-		if k.Published {
-			published = append(published, k.DS)
-		}
-	}
-	return published
-}
-
 func find(d *v1beta1.SecureDelegation, ds string) *v1beta1.DelegatedKey {
 	if d == nil {
 		return nil
@@ -136,7 +126,7 @@ func Decide(last *v1beta1.SecureDelegation, f Facts) Decision {
 	if last == nil && (len(f.Parents) == 0 || f.Zone.Ends) {
 		return Decision{Next: restInterval}
 	}
-	d := &decider{Facts: f, next: &v1beta1.SecureDelegation{}, seen: sightOf(f.Parents)}
+	d := &decider{Facts: f, next: &v1beta1.SecureDelegation{}, seen: sightOf(f)}
 	if last != nil {
 		d.next = last.DeepCopy()
 	}
@@ -215,7 +205,7 @@ func (d *decider) untilReady(k v1beta1.DelegatedKey) time.Duration {
 
 // noteAbsence takes note of since when nobody answers with a DS record.
 func (d *decider) noteAbsence() {
-	published := len(Published(d.next)) > 0
+	published := len(d.next.Published()) > 0
 	switch {
 	case published || d.seen.any:
 		d.next.AbsentSince, d.next.SigningMayEnd = nil, false
@@ -268,7 +258,7 @@ func Told(d *v1beta1.SecureDelegation, ds string, confirmed bool) {
 	}
 }
 
-// sight is what the servers of the parents answer together.
+// sight is what the servers of the parents answer together. DS records go by the key that they name.
 type sight struct {
 	servers int
 	// all is true if all of them answered, any if one of them has a DS record.
@@ -277,17 +267,21 @@ type sight struct {
 	have     map[string]int
 }
 
-func sightOf(parents []Parent) sight {
+func sightOf(f Facts) sight {
 	s := sight{all: true, have: map[string]int{}}
-	for _, p := range parents {
+	for _, p := range f.Parents {
 		s.all = s.all && len(p.Servers) > 0
 		for _, a := range p.Servers {
 			s.servers++
 			if s.all = s.all && a.IsKnown; !a.IsKnown {
 				continue
 			}
+			named := map[string]bool{}
 			for _, ds := range a.DS {
-				s.have[ds]++
+				named[f.Zone.Points.Name(ds)] = true
+			}
+			for key := range named {
+				s.have[key]++
 				s.any, s.ttl = true, max(s.ttl, a.TTL)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 
 // verdict says how far the zone is, and when to look again.
 func (d *decider) verdict() (status.Verdict, time.Duration) {
-	published := Published(d.next)
+	published := d.next.Published()
 	switch {
 	case d.Zone.Ends && d.next.SigningMayEnd:
 		return status.SigningMayEnd(), waitInterval

@@ -117,12 +117,12 @@ func (p zonePass) chainFacts(event statuswriter.SyncCompleted) chain.Zone {
 // decideChain asks the servers of the zones above, decides, and tells the server that signs.
 func (p zonePass) decideChain(ctx context.Context, zone chain.Zone, signed *observe.Mirror, signer *primary) chain.Decision {
 	last := p.lastDelegation()
-	keys, announced, isWhole := dnssec.DelegationFacts(signed)
-	zone.Keys, zone.Announced, zone.IsWhole = keys, announced, isWhole && zone.IsWhole
+	zone.Keys, zone.Announced, zone.Points = dnssec.EntryPoints(signed)
+	zone.IsWhole = zone.IsWhole && dnssec.IsWhole(signed)
 	if signed.SOA.Serial != signer.seen.Serial { // It has changed since the other servers were asked.
 		zone.IsWhole, zone.HasOthers = false, true
 	}
-	if chain.IsNew(last, keys) {
+	if chain.IsNew(last, zone.Keys) {
 		zone.TTL = time.Duration(dnssec.HighestTTL(signed)) * time.Second
 	}
 	facts := chain.Facts{Zone: zone}
@@ -138,7 +138,7 @@ func (p zonePass) decideChain(ctx context.Context, zone chain.Zone, signed *obse
 	for _, ds := range decided.Withdraw {
 		p.tell(ctx, signer, decided.Delegation, ds, false)
 	}
-	if before, after := chain.Published(last), chain.Published(decided.Delegation); !slices.Equal(before, after) {
+	if before, after := last.Published(), decided.Delegation.Published(); !slices.Equal(before, after) {
 		log.FromContext(ctx).Info("zone asks for other DS records", "zone", p.zone.Spec.ZoneName, "before", strings.Join(before, ", "), "after", strings.Join(after, ", "))
 	}
 	return decided

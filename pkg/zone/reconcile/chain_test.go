@@ -192,7 +192,7 @@ func TestChain(t *testing.T) {
 	p = r.until("the end of the roll-over", func(p passResult) bool {
 		return slices.Contains(r.told, tag+" withdrawn") && p.event.Delegated.Reason == status.DSPublished
 	})
-	if published := chain.Published(p.event.DNSSEC.Delegation); len(published) != 1 || published[0] == old || len(r.told) != 3 {
+	if published := p.event.DNSSEC.Delegation.Published(); len(published) != 1 || published[0] == old || len(r.told) != 3 {
 		t.Fatalf("published are %v, told was %v", published, r.told)
 	}
 

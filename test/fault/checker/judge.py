@@ -348,7 +348,7 @@ class Judge:
             where = f'{entry["verb"]} {item["name"]}: {address} over {protocol}{" from " + vantage if vantage else ""} is {state} {message}'
             self.judge_readiness(entry, where, instance, message)
             if of == "Service" and not vantage and state == "InSync":
-                self.judge_endpoints(entry, where, instance)
+                self.judge_endpoints(entry, where, instance, self.world.paths.get((vantage, address, protocol, zone)))
             series = self.world.paths.get((vantage, address, protocol, zone))
             if series is None or state not in GETS or message == NOT_ASKED:
                 continue
@@ -378,10 +378,13 @@ class Judge:
             if self.world.possible(self.world.ready[instance + "-0"], begin - self.world.lag(begin, end) - LOOK, end) == {True}:
                 self.violate("falsePath", entry["begin"], where + ", and the pod was ready all the time")
 
-    def judge_endpoints(self, entry, where, instance):
-        """Nobody is answered by a Service without endpoints, as soon as kube-proxy knows."""
+    def judge_endpoints(self, entry, where, instance, series):
+        """Nobody is answered by a Service without endpoints, as soon as kube-proxy knows: until then clients are."""
         begin, end = self.span(entry)
         begin = self.known_since(begin, end) - LOOK
+        got = series and series.around(begin, end)
+        if got and "answer" in got[2]:
+            return
         stale = [f for f in self.world.faults_between(begin - NEAR, end, None) if "kube-proxy" in f["target"] or f["kind"] == "stale-proxy"]
         if not stale and self.world.possible(self.world.has_endpoints[instance], begin, end) == {False}:
             self.violate("falsePath", entry["begin"], where + ", and the Service had no endpoints all the time")

@@ -540,6 +540,19 @@ type SecureDelegation struct {
 	SigningMayEnd bool `json:"signingMayEnd,omitempty"`
 }
 
+// Published are the data of the DS records that the parents are to have.
+func (d *SecureDelegation) Published() (records []string) {
+	if d == nil {
+		return nil
+	}
+	for _, k := range d.Keys {
+		if k.Published {
+			records = append(records, k.DS)
+		}
+	}
+	return records
+}
+
 // DelegatedKey is a key-signing key of a zone.
 type DelegatedKey struct {
 	// DS is the data of the key's DS record: key tag, algorithm, digest type and digest.

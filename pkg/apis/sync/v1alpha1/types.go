@@ -156,7 +156,7 @@ const (
 	// ConditionAnswered, for a zone: clients get an answer from the Service of each of its instances, and on each other path that
 	// leads to a published address and was asked.
 	ConditionAnswered = "Answered"
-	// ConditionDelegated, for a zone of which a parent is known: its NS, glue and DS records agree with the zone.
+	// ConditionDelegated, for a zone of which a parent is known: its NS, glue and DS records are what the zone asks for.
 	ConditionDelegated = "Delegated"
 	// ConditionReady, for instances and clusters: every expected pod is ready.
 	ConditionReady = "Ready"
