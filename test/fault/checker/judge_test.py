@@ -300,7 +300,7 @@ class JudgeTest(unittest.TestCase):
         self.check([endpoints(2, ADDRESS), endpoints(18), claim])
         self.check([endpoints(2, ADDRESS), endpoints(8), claim, fault("stale-proxy", 7, 19)])
         self.check([endpoints(2, ADDRESS), endpoints(8), endpoints(18.5, ADDRESS), claim])
-        self.check([endpoints(2, ADDRESS), endpoints(8), *clients(10, 32, "answer", address="10.96.0.1"), claim], rows=ANY)
+        self.check([endpoints(2, ADDRESS), endpoints(8), *clients(10, 32, "answer"), claim])
 
     def test_answered(self):
         """The condition is what its rows amount to."""
