@@ -69,14 +69,14 @@ GATE := go run ./test/gate
 
 # What a failed test cannot be blamed on is done before the first one runs. Two of these stages run at the same time, then the cluster
 # tests, with nothing beside them.
-BESIDES := verify lint test-bare test-conformance cluster-test test-coredns test-page test-chart-render
+BESIDES := verify lint test-bare test-conformance cluster-test test-coredns test-page test-chart-render test-dnssec-faults
 STAGES  := prepare $(BESIDES) test-isolated test-serial fuzz
 # The stages that run no tests, and the names that test/gate has for the others.
 PLAIN   := prepare verify lint
 # As plain, of make test-all.
 LONG_PLAIN := fuzz
-TESTS   := unit unit-release conformance-9.20 cluster-test coredns page chart-render isolated serial
-LONG    := conformance-9.18 cluster-9.18 zone-files answers outside random migrations demos demo-sources guides ui monitoring chart-kinds chart-release gitops acme release faults
+TESTS   := unit unit-release conformance-9.20 cluster-test coredns page chart-render dnssec-faults isolated serial
+LONG    := conformance-9.18 cluster-9.18 zone-files answers many-dnssec-faults outside random migrations demos demo-sources guides ui monitoring chart-kinds chart-release gitops acme release faults
 
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
@@ -143,12 +143,15 @@ prepare: setup-test cluster-ready build bind external-dns cluster-api ## Build a
 LINK := -ldflags='-s -w'
 SELECT = $(if $(RUN),-select '$(RUN)')
 
-.PHONY: test-unit test-coredns test-page test-chart-render
+.PHONY: test-unit test-coredns test-page test-chart-render test-dnssec-faults
 test-unit: setup-test ## Unit tests, and tests against named on loopback, with the race detector; results of unchanged packages come from Go's cache
 	$(GATE) run $(SELECT) unit unit-release
 
 test-coredns: ## CoreDNS with etcd as a place of zones, against real servers; a module of its own
 	$(GATE) run $(SELECT) coredns
+
+test-dnssec-faults: setup-test ## Random faults of DNSSEC on servers on loopback, judged by unbound and delv; a short run of make fault KINDS=dnssec
+	$(GATE) run $(SELECT) dnssec-faults
 
 test-page: setup-ui ## The page of kubectl lockstep ui in chromium, without a cluster
 	$(GATE) run $(SELECT) page
@@ -228,11 +231,16 @@ cluster-api: ## Build Cluster API's core controller, ahead of the test that runs
 FAULTS := 1000
 SEED   := 1
 FAULT_DIRECTORY = $(abspath $(or $(RESUME),$(OUTPUT)/fault-$(SEED)-$(FAULTS)))
-fault: setup-test cluster-ready ## Random faults on a real cluster, judged from outside: FAULTS=1000 SEED=1, LIMIT=10m for a part, RESUME=directory goes on, KINDS=freeze,reload for these alone
+ifeq ($(KINDS),dnssec)
+fault: setup-test
+	go test -count=1 -timeout 24h -v ./test/fault/dnssec -seed $(SEED) -faults $(FAULTS) $(if $(LIMIT),-limit $(LIMIT))
+else
+fault: setup-test cluster-ready ## Random faults on a real cluster, judged from outside: FAULTS=1000 SEED=1, LIMIT=10m for a part, RESUME=directory goes on, KINDS=freeze,reload for these alone; KINDS=dnssec are those of signed zones, without a cluster
 	@status=0; \
 	$(ON_CLUSTER) go test -count=1 -timeout 24h -v -run TestFaults ./test/fault -disruptive -seed $(SEED) -faults $(FAULTS) \
 	  -directory "$(FAULT_DIRECTORY)" $(if $(LIMIT),-limit $(LIMIT)) $(if $(KINDS),-kinds $(KINDS)) || status=$$?; \
 	echo "the run's files: $(FAULT_DIRECTORY)"; tail -n 1 "$(FAULT_DIRECTORY)/report.txt"; exit $$status
+endif
 
 ##@ Release
 

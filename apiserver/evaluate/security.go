@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -86,12 +87,12 @@ func (a *Answers) Judged(place Place, k rrset.Key) *validate.Answer {
 	return a.judged.places[place][k]
 }
 
-// Bogus are the names and types of a place about which the last answer was Bogus, before some time.
-func (a *Answers) Bogus(place Place, before time.Time) (keys []rrset.Key) {
+// Bogus are the names and types of a place about which the last answer was Bogus, of those answers that is selects.
+func (a *Answers) Bogus(place Place, is func(*validate.Answer) bool) (keys []rrset.Key) {
 	a.judged.mu.Lock()
 	defer a.judged.mu.Unlock()
 	for k, answer := range a.judged.places[place] {
-		if answer.Verdict.Security == dnssec.Bogus && answer.At.Before(before) {
+		if answer.Verdict.Security == dnssec.Bogus && is(answer) {
 			keys = append(keys, k)
 		}
 	}
@@ -211,15 +212,30 @@ type SecurityState struct {
 	// Servers are the verdicts by server, of the apex and of the zone's signatures.
 	Servers []dnssec.Security
 	Codes   []uint16
-	// Answers is how many answers to questions were Bogus.
-	Answers int
+	// Answers are the names of which answers were Bogus, by server.
+	Answers []map[string]bool
 	// Signed is true if resolvers expect signatures; Moving if some have expired or expire soon, so that verdicts change with time.
 	Signed, Moving bool
 }
 
-// Equal compares two states.
+// Equal compares what two states say of all objects of a zone.
 func (s SecurityState) Equal(o SecurityState) bool {
-	return slices.Equal(s.Servers, o.Servers) && slices.Equal(s.Codes, o.Codes) && s.Answers == o.Answers && s.Signed == o.Signed
+	return slices.Equal(s.Servers, o.Servers) && slices.Equal(s.Codes, o.Codes) && s.Signed == o.Signed
+}
+
+// ChangedAnswers yields the names of which an answer is Bogus in one of two states, and not in the other. They have the same servers.
+func (s SecurityState) ChangedAnswers(o SecurityState) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range min(len(s.Answers), len(o.Answers)) {
+			for _, pair := range [][2]map[string]bool{{s.Answers[i], o.Answers[i]}, {o.Answers[i], s.Answers[i]}} {
+				for name := range pair[0] {
+					if !pair[1][name] && !yield(name) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // Security is the present state of a zone.
@@ -230,7 +246,11 @@ func (e *Evaluator) Security(z *desired.Zone, now time.Time) (s SecurityState) {
 		v := w.Of(i, nil)
 		s.Servers, s.Codes = append(s.Servers, v.Security), append(s.Codes, v.Code)
 		s.Moving = s.Moving || v.Security == dnssec.Expiring || v.Security == dnssec.Bogus
-		s.Answers += len(e.answers.Bogus(PlaceOf(z.Servers[i], z.Declared.ZoneName()), now))
+		names := map[string]bool{}
+		for _, k := range e.answers.Bogus(PlaceOf(z.Servers[i], z.Declared.ZoneName()), func(*validate.Answer) bool { return true }) {
+			names[k.Name] = true
+		}
+		s.Answers = append(s.Answers, names)
 	}
 	return s
 }

@@ -115,7 +115,7 @@ func (t *tracker) askServer(w *trackedZone, i int) {
 	w.asking[i] = true
 	t.inBackground(func() func() {
 		began := time.Now()
-		t.refresher.askParents(t.ctx, map[*desired.Zone]bool{z: true})
+		t.refresher.askParents(t.ctx, map[*desired.Zone]bool{z: true}, began.Add(-signedChainAge))
 		if t.refresher.askServer(t.ctx, z, z.Servers[i], began); z.Servers[i].ReadBy == v1beta1.ReadByQuery {
 			ctx, cancel := context.WithTimeout(t.ctx, t.refresher.options.Deadline)
 			defer cancel()

@@ -8,6 +8,8 @@
 package refresh
 
 import (
+	"golang.org/x/time/rate"
+
 	"context"
 	"crypto/tls"
 	"errors"
@@ -74,6 +76,7 @@ type Refresher struct {
 	publisher Publisher
 	streams   notificationStreams
 	trackers  trackers
+	audits    *rate.Limiter
 }
 
 // New returns a Refresher that follows the caches. keys reads transfer keys.
@@ -92,7 +95,7 @@ func New(inf *informers.Informers, index *desired.Index, keys tsigkey.ReadFunc, 
 			patience: patience,
 			observer: observe.New(observe.Options{Timeout: options.Deadline, QuestionRate: options.QuestionRate, Limits: options.Limits, Meter: answerMeter{meter, patience}, Replaced: evaluator.ContentReplaced}),
 		},
-		informers: inf, publisher: publisher,
+		informers: inf, publisher: publisher, audits: newAuditLimiter(),
 		streams: notificationStreams{open: options.Notifications, streams: map[Peer]*notificationStream{}},
 	}
 	if options.TLS != nil {

@@ -25,8 +25,8 @@ import (
 // server for the zone's keys and for what the object declares, with signatures.
 
 const (
-	// chainAge is how old the answers of the servers of zones above may be.
-	chainAge = 30 * time.Second
+	// chainAge is how old the answers of the servers of zones above may be, signedChainAge the same for a watched zone that is signed.
+	chainAge, signedChainAge = 30 * time.Second, 2 * time.Second
 	// keysAge is how old the keys may be that a server read by query has answered with; minKeysAge if the zone has changed since.
 	keysAge, minKeysAge = 5 * time.Minute, 30 * time.Second
 	// securityCheck is how often a watched zone that is signed is looked at for signatures that have expired.
@@ -35,20 +35,30 @@ const (
 	securityPerObject = 200 * time.Microsecond
 )
 
-// askParents asks the servers of the zones above some, as far as their last answers are old.
-func (a *asker) askParents(ctx context.Context, zones map[*desired.Zone]bool) {
-	since, due := time.Now().Add(-chainAge), map[*desired.Zone]bool{}
-	seen := map[*desired.Zone]bool{}
+// askParents asks the servers of the zones above some: of those that are signed, for answers from since or later; of the others as far as
+// the last answers are old.
+func (a *asker) askParents(ctx context.Context, zones map[*desired.Zone]bool, since time.Time) {
+	now := time.Now()
+	old, due := now.Add(-chainAge), map[time.Time]map[*desired.Zone]bool{}
 	for z := range zones {
-		for p := a.index.Parent(z); p != nil && !seen[p]; p = a.index.Parent(p) {
-			if seen[p] = true; !zones[p] && a.isOld(p, since) {
-				due[p] = true
+		parent, from := a.index.Parent(z), old
+		if parent != nil && since.After(old) && a.evaluator.View(z, now).IsSigned() {
+			from = since
+		}
+		for p := parent; p != nil && !due[from][p]; p = a.index.Parent(p) {
+			if !zones[p] && a.isOld(p, from) {
+				if due[from] == nil {
+					due[from] = map[*desired.Zone]bool{}
+				}
+				due[from][p] = true
 			}
 		}
 	}
-	if len(due) > 0 {
-		a.askZones(ctx, due, since)
+	var wg sync.WaitGroup
+	for from, parents := range due {
+		wg.Go(func() { a.askZones(ctx, parents, from) })
 	}
+	wg.Wait()
 }
 
 func (a *asker) isOld(z *desired.Zone, since time.Time) bool {
@@ -192,13 +202,19 @@ func detailOf(err error) string {
 	return "no answer in time"
 }
 
-// repeatBogus asks a server again for what was Bogus.
+// repeatBogus asks a server again for what was Bogus a while ago, or before its zone changed.
 func (a *asker) repeatBogus(ctx context.Context, z *desired.Zone, s observe.Server) {
-	server := slices.IndexFunc(z.Servers, s.Equal)
-	keys := a.answers.Bogus(evaluate.PlaceOf(s, z.Declared.ZoneName()), time.Now().Add(-doubtInterval))
-	if server >= 0 && len(keys) > 0 {
-		a.judgeAnswers(ctx, z, server, keys, time.Now())
+	server, place := slices.IndexFunc(z.Servers, s.Equal), evaluate.PlaceOf(s, z.Declared.ZoneName())
+	isBogus := len(a.answers.Bogus(place, func(*validate.Answer) bool { return true })) > 0
+	if server < 0 || !isBogus {
+		return
 	}
+	now := time.Now()
+	content, serial := a.evaluator.View(z, now).Stamp(server)
+	keys := a.answers.Bogus(place, func(answer *validate.Answer) bool {
+		return now.Sub(answer.At) > doubtInterval || answer.Content != content || answer.Serial != serial
+	})
+	a.judgeAnswers(ctx, z, server, keys, now)
 }
 
 // checkSecurity has all members of a zone evaluated again if its security has changed, and now and then while signatures expire.
@@ -209,14 +225,20 @@ func (t *tracker) checkSecurity(w *trackedZone, now time.Time) {
 	if w.security == nil || !w.security.Equal(is) || moved {
 		w.all = w.all || w.security != nil || is.Signed
 		w.movedAt = now
+	} else {
+		for name := range is.ChangedAnswers(*w.security) {
+			for o := range w.zone.Declared.ObjectsAt(name) {
+				w.suspect(o)
+			}
+		}
 	}
 	w.security = &is
 }
 
-// checkSignatures looks at the signed zones of which it is time.
+// checkSignatures looks at the zones of which it is time: those that are signed, and those whose parent may say that they are.
 func (t *tracker) checkSignatures(now time.Time) {
 	for _, w := range t.zones {
-		if w.zone != nil && w.security != nil && w.security.Signed && now.After(w.securityAt) {
+		if w.zone != nil && w.security != nil && now.After(w.securityAt) && (w.security.Signed || t.refresher.index.Parent(w.zone) != nil) {
 			t.checkSecurity(w, now)
 			t.evaluateLater(w)
 		}

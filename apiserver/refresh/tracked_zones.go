@@ -42,6 +42,7 @@ type trackedZone struct {
 	// evaluated because of it.
 	security            *evaluate.SecurityState
 	securityAt, movedAt time.Time
+	audit               audit
 	// changedAt is when a server last answered otherwise, or the declaration changed.
 	changedAt time.Time
 	// What has to be evaluated again: some members or all.

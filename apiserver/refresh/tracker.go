@@ -138,6 +138,7 @@ func (t *tracker) run() {
 			timer.Reset(t.pollServers(t.refresher.options.WatchInterval))
 			t.pollPaths()
 			t.checkSignatures(time.Now())
+			t.auditZones(time.Now())
 		case <-t.woken:
 			t.debounceEvents()
 			t.handleNews()

@@ -168,7 +168,7 @@ func (r *Refresher) askSubjects(ctx context.Context, subjects []*desired.Subject
 		wg.Go(func() { r.askFleets(ctx, since, placesOf(zones), fleets...) })
 	}
 	wg.Go(func() { r.askPaths(ctx, zones, since) })
-	wg.Go(func() { r.askParents(ctx, zones) })
+	wg.Go(func() { r.askParents(ctx, zones, since) })
 	r.askZones(ctx, zones, since)
 	r.askKeys(ctx, zones)
 	wg.Wait()

@@ -372,3 +372,60 @@ func TestSecurityOfDenial(t *testing.T) {
 		}
 	}
 }
+
+// A watch finds a signature that is present, in time and wrong, although nobody requests the object; and that it has been put right.
+func TestSecurityWhileWatched(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t, "example.test.")
+	good := s.sign("www A 192.0.2.10\n", 10*day)
+	wrong := strings.Replace(good, "192.0.2.10", "192.0.2.11", 1) // The signature is of other data.
+	w := secured(t, validate.Anchors{"example.test.": s.ds}, []string{"www"}, map[string]string{"one": wrong})
+	events := w.watch(query{namespace: ns}, store.WatchOptions{})
+	for {
+		if _, o := events.next(); o.Name == "arecord.www" && security(o, "one").Security == syncv1.SecurityBogus {
+			return
+		}
+	}
+}
+
+// Whoever asks for one object gets a verdict by the DS records that the parent has then.
+func TestSecurityByParentNow(t *testing.T) {
+	t.Parallel()
+	child, parent := newSigner(t, "example.test."), newSigner(t, "test.")
+	const delegation = "example NS ns1.example\nns1.example A 192.0.2.1\n"
+	file, other := parent.sign(delegation+child.ds[0].String(), 10*day), newSigner(t, "example.test.").ds[0].(*dns.DS)
+	w := newWorld(t)
+	server := bind.Start(t, bind.Options{Transfer: w.Key, Zones: []bind.Zone{
+		{Name: "example.test.", File: child.sign("www A 192.0.2.10\n", 10*day), Extra: "dnssec-update-mode no-resign;"},
+		{Name: "test.", File: file, Extra: "dnssec-update-mode no-resign;"},
+	}})
+	w.Server("one", v1beta1.RolePrimary, server.Addr)
+	z := fakekube.Zone("example.test", "one")
+	w.Apply(fakekube.Zone("test", "one"))
+	w.Apply(z)
+	w.Apply(w.Record(z, "www", "192.0.2.10"))
+	w.Eventually("the chain holds", func() bool {
+		row := security(w.get("arecord.www"), "one")
+		return row.Security == syncv1.SecuritySecure && len(w.get("arecord.www").Chain) > 2
+	})
+	file = parent.sign(delegation+other.String(), 10*day, "-N", "increment")
+	for _, command := range []string{"freeze", "thaw"} {
+		if out, err := server.Rndc(command, "test."); err != nil {
+			t.Fatal(err, out)
+		}
+		if err := os.WriteFile(filepath.Join(server.Dir, "test.zone"), []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Eventually("the parent has the other DS record", func() bool {
+		m, err := dns.Exchange(new(dns.Msg).SetQuestion("example.test.", dns.TypeDS), server.Addr.String())
+		if err != nil || len(m.Answer) != 1 {
+			return false
+		}
+		ds, ok := m.Answer[0].(*dns.DS)
+		return ok && ds.KeyTag == other.KeyTag
+	})
+	if row := security(w.get("arecord.www"), "one"); row.Security != syncv1.SecurityBogus {
+		t.Errorf("%s: %s", row.Security, row.Message)
+	}
+}

@@ -55,7 +55,13 @@ func New(config *rest.Config, options Options) (*Verdicts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newVerdicts(inf, serving.Servers, keys, time.Now, options)
+	return NewFrom(inf, serving.Servers, keys, options)
+}
+
+// NewFrom judges the objects of some caches by the servers that find returns. Where there is no Kubernetes cluster, objects, servers and keys
+// come from elsewhere.
+func NewFrom(inf *informers.Informers, find desired.ServerFinder, keys tsigkey.ReadFunc, options Options) (*Verdicts, error) {
+	return newVerdicts(inf, find, keys, time.Now, options)
 }
 
 func newVerdicts(inf *informers.Informers, find desired.ServerFinder, keys tsigkey.ReadFunc, now func() time.Time, options Options) (*Verdicts, error) {

@@ -65,13 +65,14 @@ func (w *View) Stamp(server int) (content *observe.Mirror, serial uint32) {
 	return w.zone.Servers[server].Content, w.zone.Servers[server].Serial
 }
 
-// answer is the last verdict about an answer of a server that it could give now as well; nil if there is none.
+// answer is the last verdict about an answer of a server that it could give now as well; nil if there is none. A Bogus one stays until the
+// server was asked again: its answers need not follow from its content.
 func (w *View) answer(server int, k rrset.Key) *Answer {
 	if w.Answer == nil {
 		return nil
 	}
 	answer, s := w.Answer(server, k), w.zone.Servers[server]
-	if answer == nil || answer.Content != s.Content || answer.Serial != s.Serial {
+	if answer == nil || answer.Verdict.Security != dnssec.Bogus && (answer.Content != s.Content || answer.Serial != s.Serial) {
 		return nil
 	}
 	return answer
