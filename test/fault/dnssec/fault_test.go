@@ -4,6 +4,7 @@
 package dnssec
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -132,11 +133,8 @@ func (a *attempt) facts(both bool) (map[rrset]opinion, bool) {
 
 // checkKind proves that the fault is one.
 func (a *attempt) checkKind(facts map[rrset]opinion) {
-	want, found := a.kind.want, false
-	switch want {
-	case "":
-		want = syncv1.SecurityBogus
-	case syncv1.SecurityExpiring:
+	want, found := cmp.Or(a.kind.want, syncv1.SecurityBogus), false
+	if want == syncv1.SecurityExpiring {
 		want = syncv1.SecuritySecure
 	}
 	for _, o := range facts {
