@@ -34,6 +34,8 @@ type Options struct {
 	// Limits bound what DNS servers can make the controller take.
 	Limits observe.Limits
 	// QuestionRate is how many questions in a second a server that is read by query gets at most.
+	// AskParents has zones above that are not declared here asked and notified.
+	AskParents   bool
 	QuestionRate int
 	// Extensions run in this process as well.
 	Extensions []Extension
@@ -70,6 +72,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.addFlags(fs)
 	fs.DurationVar(&o.ZoneTimeout, "zone-timeout", o.ZoneTimeout, "how long one of its instances may be without a zone before the zone says ProgressDeadlineExceeded")
 	fs.IntVar(&o.QuestionRate, "max-queries-per-second", o.QuestionRate, "how many queries in a second a DNS server that is read by query gets at most; namespaces take turns")
+	fs.BoolVar(&o.AskParents, "ask-parents", o.AskParents, "whether to ask zones above that are not declared here for DS records of signed zones, and to notify them of CDS records")
 	o.Limits.AddFlags(fs)
 	for _, extension := range o.Extensions {
 		extension.AddFlags(fs)
@@ -110,7 +113,7 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	if err := reconcile.Setup(mgr, reconcile.Options{
-		Home: o.Namespace, Timeout: o.ZoneTimeout, Keys: keys, Backends: stores, Gate: gate,
+		Home: o.Namespace, Timeout: o.ZoneTimeout, Keys: keys, Backends: stores, Gate: gate, AskParents: o.AskParents,
 		Observer: observe.New(observe.Options{Limits: o.Limits, QuestionRate: o.QuestionRate}), Sidecar: bindcar.NewClient(bindcar.ClientOptions{TLS: certificate.ClientConfig, Gate: gate}),
 	}); err != nil {
 		return err

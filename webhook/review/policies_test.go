@@ -477,8 +477,10 @@ func TestArrivalsAreTheControllers(t *testing.T) {
 	const head = "{metadata: {namespace: dns, name: x}, "
 	const none, other, empty = head + "status: {serial: 1}}", head + "status: {arrivals: {hosts: []}}}", head + "spec: {}}"
 	const some = head + "status: {arrivals: {hosts: [{host: cluster/shared, since: '2026'}]}}}"
+	const asks, asksMore = head + "status: {dnssec: {delegation: {parents: [a]}}}}", head + "status: {dnssec: {delegation: {parents: [a, b]}}}}"
 	for name, c := range map[string]policyRequest{
 		"added": {object: some, old: none}, "changed": {object: other, old: some}, "removed": {object: none, old: some}, "with the first status": {object: some, old: empty},
+		"asks": {object: asks, old: none}, "asks for more": {object: asksMore, old: asks}, "asks no more": {object: head + "status: {dnssec: {}}}", old: asks},
 		"a controller elsewhere": {user: lookalike, object: some, old: none}, "the fleet manager": {user: fleetUser, object: some, old: none},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -486,8 +488,8 @@ func TestArrivalsAreTheControllers(t *testing.T) {
 		})
 	}
 	for name, c := range map[string]policyRequest{
-		"by the controller": {user: controllerUser, object: some, old: none}, "by whoever grants names": {rights: rights{"zonegrants": true}, object: some, old: none},
-		"the rest of a status": {object: head + "status: {serial: 2}}", old: none}, "beside arrivals": {object: strings.Replace(some, "{status: {", "{status: {serial: 2, ", 1), old: some},
+		"by the controller": {user: controllerUser, object: some, old: none}, "asked by the controller": {user: controllerUser, object: asks, old: none}, "by whoever grants names": {rights: rights{"zonegrants": true}, object: some, old: none},
+		"the rest of a status": {object: head + "status: {serial: 2}}", old: none}, "beside a delegation": {object: strings.Replace(asks, "{status: {", "{status: {serial: 2, ", 1), old: asks}, "beside arrivals": {object: strings.Replace(some, "{status: {", "{status: {serial: 2, ", 1), old: some},
 	} {
 		t.Run(name, func(t *testing.T) { c.expect(t, policy) })
 	}

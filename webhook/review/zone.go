@@ -38,12 +38,16 @@ func (r zoneReviewer) review(ctx context.Context, zone, old *v1beta1.DNSZone) (R
 	if err != nil {
 		return Result{}, err
 	}
+	moved, err := r.reviewSigner(ctx, zone, old)
+	if err != nil {
+		return Result{}, err
+	}
 	selection, err := r.reviewSelection(ctx, zone, old)
 	if err != nil {
 		return Result{}, err
 	}
 	missing, err := r.missingReferences(ctx, zone)
-	v.Problems = append(v.Problems, selection.Problems...)
+	v.Problems = slices.Concat(v.Problems, moved, selection.Problems)
 	v.Warnings = slices.Concat(v.Warnings, selection.Warnings, missing)
 	if built.NameServers.Remark != "" {
 		v.Warnings = append(v.Warnings, built.NameServers.Remark)

@@ -36,7 +36,8 @@ func (r request) equal(o request) bool {
 	return slices.Equal(r.parents, o.parents) && slices.Equal(r.records, o.records)
 }
 
-// SignersOf are the signed zones that ask a zone for DS records, by name. Of several of one name it is the oldest.
+// SignersOf are the signed zones that ask a zone for DS records and that it delegates to their name servers, by name. Of several of one name
+// it is the oldest. What a zone was told to ask for may be old, if it is paused: a name that is delegated anew gets no DS records of it.
 func (c *Cache) SignersOf(zone *v1beta1.DNSZone) []source.Signer {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -45,7 +46,7 @@ func (c *Cache) SignersOf(zone *v1beta1.DNSZone) []source.Signer {
 	})
 	var signers []source.Signer
 	for _, z := range asking {
-		if len(signers) > 0 && signers[len(signers)-1].Name == z.name || !isBelow(z.name, canonicalName(zone)) {
+		if len(signers) > 0 && signers[len(signers)-1].Name == z.name || !isBelow(z.name, canonicalName(zone)) || !c.hasDelegation(zone, z.DNSZone) {
 			continue
 		}
 		if s, ok := source.NewSigner(z.name, z.request.records); ok {
@@ -142,6 +143,11 @@ func (f *Fleet) isAmbiguous(parent, zone *v1beta1.DNSZone, names Names) bool {
 func (c *Cache) delegatesTo(parent, zone *v1beta1.DNSZone) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
+	return c.hasDelegation(parent, zone)
+}
+
+// hasDelegation is delegatesTo with c.mu held.
+func (c *Cache) hasDelegation(parent, zone *v1beta1.DNSZone) bool {
 	records := c.delegations[delegation{c.zones[KeyOfZone(parent)], canonicalName(zone)}]
 	servers := nameServersOf(zone)
 	for o := range records {

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
@@ -101,6 +103,7 @@ func TestSignersOf(t *testing.T) {
 	other := chained("dns", "other.test", "shared", "ns1.other.test.", 10)
 	child := chained("dns", "shop.example.test", "shared", "ns1.shop.example.test.", 1)
 	cache := NewCache(parent, other, child)
+	cache.SetObject(delegatingRecord(parent, "shop", "ns1.shop.example.test."))
 	tags := func() (tags []string) {
 		for _, s := range cache.SignersOf(parent) {
 			for _, rdata := range s.Rdata {
@@ -141,5 +144,71 @@ func TestSignersOf(t *testing.T) {
 	outside := asking(chained("evil", "victim.test", "shared", "ns1.victim.test.", 1), parent, "7")
 	if cache.SetZone(outside); len(tags()) > 0 {
 		t.Errorf("a zone outside of its parent: %v", tags())
+	}
+}
+
+// TestAttacksByDS: no status has a zone publish DS records that its own delegation is not about. Here statuses say anything, as if their
+// writer had been led astray.
+func TestAttacksByDS(t *testing.T) {
+	const inside, elsewhere = "ns1.shop.example.test.", "ns1.example.net."
+	parent := chained("bank", "example.test", "shared", "ns1.example.test.", 10)
+	flood := func(zone *v1beta1.DNSZone) *v1beta1.DNSZone {
+		z := asking(zone, parent, "1")
+		for i := range 1000 {
+			z.Status.DNSSEC.Delegation.Keys = append(z.Status.DNSSEC.Delegation.Keys, v1beta1.DelegatedKey{DS: fmt.Sprintf("%d 13 2 9F2A000000000000000000000000000000000000000000000000000000000001", i+2), Published: true})
+		}
+		return z
+	}
+	copies := func(n int) (zones []*v1beta1.DNSZone) {
+		for i := range n {
+			z := asking(chained("evil", "shop.example.test", "shared", inside, i), parent, fmt.Sprint(i+1))
+			z.Name += fmt.Sprint(i)
+			zones = append(zones, z)
+		}
+		return zones
+	}
+	for name, c := range map[string]struct {
+		zones   []*v1beta1.DNSZone
+		label   string
+		servers []string
+		records int
+	}{
+		"as it is meant":                     {[]*v1beta1.DNSZone{asking(chained("evil", "shop.example.test", "shared", inside, 1), parent, "1")}, "shop", []string{inside}, 1},
+		"a name without a delegation":        {[]*v1beta1.DNSZone{asking(chained("evil", "shop.example.test", "shared", inside, 1), parent, "1")}, "", nil, 0},
+		"a name delegated to somebody else":  {[]*v1beta1.DNSZone{asking(chained("evil", "shop.example.test", "shared", inside, 1), parent, "1")}, "shop", []string{elsewhere}, 0},
+		"that claims these servers as well":  {[]*v1beta1.DNSZone{asking(chained("evil", "shop.example.test", "shared", elsewhere, 1), parent, "1")}, "shop", []string{elsewhere}, 0},
+		"a name delegated to others as well": {[]*v1beta1.DNSZone{asking(chained("evil", "shop.example.test", "shared", inside, 1), parent, "1")}, "shop", []string{inside, elsewhere}, 0},
+		"another name of the parent":         {[]*v1beta1.DNSZone{asking(chained("evil", "evil.example.test", "shared", inside, 1), parent, "1")}, "shop", []string{inside}, 0},
+		"the parent itself":                  {[]*v1beta1.DNSZone{asking(chained("evil", "example.test", "shared", inside, 1), parent, "1")}, "shop", []string{inside}, 0},
+		"a flood of keys":                    {[]*v1beta1.DNSZone{flood(chained("evil", "shop.example.test", "shared", inside, 1))}, "shop", []string{inside}, source.MaxSigners},
+		"a flood of zones":                   {copies(100), "shop", []string{inside}, 1},
+	} {
+		cache := NewCache(append(c.zones, parent)...)
+		for _, server := range c.servers {
+			cache.SetObject(delegatingRecord(parent, c.label, server))
+		}
+		records := 0
+		for _, s := range cache.SignersOf(parent) {
+			records += len(s.Rdata)
+		}
+		if records != c.records {
+			t.Errorf("%s: %d DS records, want %d", name, records, c.records)
+		}
+	}
+}
+
+// TestNameDelegatedAnew: a paused zone keeps what it asks for. Its DS records leave the parent with the delegation.
+func TestNameDelegatedAnew(t *testing.T) {
+	parent := chained("dns", "example.test", "shared", "ns1.example.test.", 10)
+	child := asking(chained("dns", "shop.example.test", "shared", "ns1.shop.example.test.", 1), parent, "1")
+	cache := NewCache(parent, child)
+	before, after := delegatingRecord(parent, "shop", "ns1.shop.example.test."), delegatingRecord(parent, "shop", "ns1.example.net.")
+	cache.SetObject(before)
+	if len(cache.SignersOf(parent)) != 1 {
+		t.Fatal("the zone gets no DS record")
+	}
+	after.Name = before.Name
+	if cache.SetObject(after); len(cache.SignersOf(parent)) > 0 {
+		t.Error("DS records of the former zone stand beside the new delegation")
 	}
 }

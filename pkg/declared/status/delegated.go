@@ -45,6 +45,35 @@ func DSRecordsEarly(zones []string) Verdict {
 	return False(DSDeclared, zonesNamed(zones)+" has DS records that the zone has not asked for: none of its keys has been seen for its highest TTL yet")
 }
 
+// RegistryIsBehind says that servers of a zone above that is not declared here lack DS records, or have others, than those that the zone asks
+// for by CDS records, and since when. matches means that all of them have one of a key of the zone.
+func RegistryIsBehind(zones, missing, others []string, since time.Time, matches bool) Verdict {
+	var parts []string
+	if len(missing) > 0 {
+		parts = append(parts, "not all servers of "+zonesNamed(zones)+" have the DS record of key "+strings.Join(missing, ", "))
+	}
+	if len(others) > 0 {
+		parts = append(parts, "servers of "+zonesNamed(zones)+" have that of key "+strings.Join(others, ", "))
+	}
+	message := strings.Join(parts, ", and ")
+	if !since.IsZero() {
+		message += fmt.Sprintf(", against what CDS records ask for since %s", since.UTC().Format(time.RFC3339))
+	}
+	if len(others) > 0 && !matches {
+		message += "; none that all of them have is of a key of the zone: validating resolvers may reject its answers"
+	}
+	return False(RegistryBehind, message)
+}
+
+// SigningWaitsForRegistry says that a zone above that is not declared here still has DS records. asked means that CDS records ask for their
+// removal.
+func SigningWaitsForRegistry(zones []string, asked bool) Verdict {
+	if !asked {
+		return False(DSWithdrawing, staysSigned+"the server that signs is to be told of those that "+zonesNamed(zones)+" has")
+	}
+	return False(DSWithdrawing, staysSigned+zonesNamed(zones)+" still has one, and CDS records ask for its removal (RFC 8078); if it does not follow, remove it there")
+}
+
 const staysSigned = "the zone stays signed until no resolver can have a DS record of it: "
 
 // SigningWaitsForServers says that servers of the zones above still have DS records or, unless seen, may have.

@@ -48,11 +48,12 @@ const (
 
 // Reasons of Delegated of a zone.
 const (
-	DSPublished   = "DSPublished"
-	DSPending     = "DSPending"
-	DSDeclared    = "DSDeclared"
-	DSWithdrawing = "DSWithdrawing"
-	DSAbsent      = "DSAbsent"
+	DSPublished    = "DSPublished"
+	DSPending      = "DSPending"
+	DSDeclared     = "DSDeclared"
+	DSWithdrawing  = "DSWithdrawing"
+	DSAbsent       = "DSAbsent"
+	RegistryBehind = "RegistryBehind"
 )
 
 // Reasons of records.

@@ -218,12 +218,24 @@ func Notify(ctx context.Context, server netip.AddrPort, zone string, serial uint
 	hdr := dns.RR_Header{Name: zone, Rrtype: dns.TypeSOA, Class: dns.ClassINET}
 	m.Answer = []dns.RR{&dns.SOA{Hdr: hdr, Ns: ".", Mbox: ".", Serial: serial}}
 
-	reply, err := sendRepeatable(ctx, "notify", server, m, []Option{WithKey(key)})
+	return sendNotify(ctx, server, m, WithKey(key))
+}
+
+// NotifyCDS sends a NOTIFY that a zone has other CDS or CDNSKEY records, to whoever its parent names (RFC 9859 section 4).
+func NotifyCDS(ctx context.Context, server netip.AddrPort, zone string) error {
+	return sendNotify(ctx, server, &dns.Msg{
+		MsgHdr:   dns.MsgHdr{Opcode: dns.OpcodeNotify, Authoritative: true},
+		Question: []dns.Question{{Name: zone, Qtype: dns.TypeCDS, Qclass: dns.ClassINET}},
+	})
+}
+
+func sendNotify(ctx context.Context, server netip.AddrPort, m *dns.Msg, opts ...Option) error {
+	reply, err := sendRepeatable(ctx, "notify", server, m, opts)
 	if err != nil {
 		return err
 	}
 	if rcode := reply.Msg.Rcode; rcode != dns.RcodeSuccess {
-		return &Error{Op: "notify", Server: server.String(), Zone: zone, Rcode: rcode}
+		return &Error{Op: "notify", Server: server.String(), Zone: m.Question[0].Name, Rcode: rcode}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
@@ -27,7 +28,7 @@ func TestKeysAreTheSigners(t *testing.T) {
 	}
 	owner := &v1beta1.Bind9Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "a", UID: "1"}}
 	zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "z"}, Spec: v1beta1.DNSZoneSpec{ZoneName: "example.test"}}
-	s := keySecret{owner: keyrotation.ClusterOwner(inventory.AsCluster(owner, "")), signer: signerOf(instances)}
+	s := keySecret{owner: keyrotation.ClusterOwner(inventory.AsCluster(owner, "")), signer: membership.SignerOf(instances)}
 	s.name = keySecretName(s.owner, zone)
 
 	role := s.role()

@@ -42,7 +42,7 @@ type Signing struct {
 // SigningOf decides how a zone is signed on its instances. home is the namespace of the instances of cluster-scoped
 // clusters that name none.
 func SigningOf(ctx context.Context, c client.Reader, zone *v1beta1.DNSZone, instances []*v1beta1.Bind9Instance, home string) (Signing, error) {
-	signer := signerOf(instances)
+	signer := membership.SignerOf(instances)
 	if signer == nil {
 		return Signing{}, nil
 	}
@@ -74,17 +74,6 @@ func SigningOf(ctx context.Context, c client.Reader, zone *v1beta1.DNSZone, inst
 
 // Ends reports whether the zone is to be signed no more.
 func (s Signing) Ends() bool { return s.ends || s.Policy == clause.PolicyInsecure }
-
-// signerOf is the oldest primary: it stays the same when others join.
-func signerOf(instances []*v1beta1.Bind9Instance) *v1beta1.Bind9Instance {
-	var signer *v1beta1.Bind9Instance
-	for _, i := range instances {
-		if i.Spec.Role.Normalize() == v1beta1.RolePrimary && (signer == nil || i.CreationTimestamp.Before(&signer.CreationTimestamp)) {
-			signer = i
-		}
-	}
-	return signer
-}
 
 // IsSigned reports whether the zone is signed.
 func (s Signing) IsSigned() bool { return s.Policy != "" }

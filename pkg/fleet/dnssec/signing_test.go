@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
 
@@ -20,7 +21,7 @@ func TestSigner(t *testing.T) {
 		return i
 	}
 	instances := []*v1beta1.Bind9Instance{at("1", "primary", 0), at("2", "primary", time.Hour), at("3", "secondary", 2*time.Hour), at("4", "primary", time.Hour)}
-	s := Signing{Policy: "default", Signer: signerOf(instances)}
+	s := Signing{Policy: "default", Signer: membership.SignerOf(instances)}
 	if s.Signer.Name != "2" {
 		t.Fatalf("instance %s signs, want the oldest primary", s.Signer.Name)
 	}

@@ -1,5 +1,7 @@
 // Package chain decides which DS records the zones above a signed zone are to have, what the server that signs is told of that, and when
-// the zone may stop signing, where all of them are declared here (RFC 4035 section 5.2, RFC 6781 section 4.1.2, RFC 7344).
+// the zone may stop signing (RFC 4035 section 5.2, RFC 6781 section 4.1.2, RFC 7344).
+//
+// A zone above that is not declared here takes its DS records from the CDS records of the zone, in its own time (RFC 7344, RFC 8078).
 //
 // It does no I/O: Decide takes what was decided before and what servers show now. What it decides is kept in the status of the signed zone,
 // from where the zones above take the DS records.
@@ -24,9 +26,6 @@ import (
 const (
 	// maxTTL is how long resolvers keep an answer at most (RFC 8767 section 4, RFC 2181 section 8).
 	maxTTL = 7 * 24 * time.Hour
-	// margin is added to the TTL of what has to leave caches: what was published a moment before it was to go may have been answered with
-	// after nobody was seen to.
-	margin = time.Minute
 	// lookInterval is how long to wait for others before the next look, waitInterval while no resolver may rely on a key yet, and
 	// restInterval if nothing is to come: somebody may still declare DS records.
 	lookInterval = 5 * time.Second
@@ -69,6 +68,8 @@ type Parent struct {
 	UID types.UID
 	// Name is the DNS name, as messages have it.
 	Name string
+	// IsElsewhere is true if nobody declares it here. Its DS records are its own: only those of keys of the zone are the zone's.
+	IsElsewhere bool
 	// Servers are what its servers answered.
 	Servers []Answer
 }
@@ -121,7 +122,8 @@ func find(d *v1beta1.SecureDelegation, ds string) *v1beta1.DelegatedKey {
 //     zone: no resolver has unsigned answers left then. If the server that signs announces keys, only those get one.
 //   - A DS record goes if its key is announced no more and another one takes its place; if no server has the key any more, at once.
 //   - All go if the zone is to be signed no more. Signing may end once no server of the parents has had a DS record, whoever declared it,
-//     for as long as resolvers may keep one.
+//     for as long as resolvers may keep one. Toward a zone elsewhere it is enough that the server that signs knows of the records: it asks
+//     for their removal by CDS records, and signs until it is told that they are gone.
 func Decide(last *v1beta1.SecureDelegation, f Facts) Decision {
 	if last == nil && (len(f.Parents) == 0 || f.Zone.Ends) {
 		return Decision{Next: restInterval}
@@ -130,9 +132,13 @@ func Decide(last *v1beta1.SecureDelegation, f Facts) Decision {
 	if last != nil {
 		d.next = last.DeepCopy()
 	}
-	d.next.Parents = nil
+	d.next.Parents, d.next.ParentElsewhere = nil, ""
 	for _, p := range f.Parents {
-		d.next.Parents = append(d.next.Parents, p.UID)
+		if p.IsElsewhere {
+			d.next.ParentElsewhere = p.Name
+		} else {
+			d.next.Parents = append(d.next.Parents, p.UID)
+		}
 	}
 	slices.Sort(d.next.Parents)
 	d.followKeys()
@@ -192,7 +198,10 @@ func (d *decider) choose() {
 	}
 	for i := range d.next.Keys {
 		k := &d.next.Keys[i]
-		if k.Published = wanted[k.DS]; k.Published {
+		if k.Published != wanted[k.DS] {
+			k.Published, k.ChangedAt = wanted[k.DS], new(metav1.NewTime(d.Now.Truncate(time.Second)))
+		}
+		if k.Published {
 			d.next.TTL = max(d.next.TTL, int64(min(d.ParentTTL, maxTTL)/time.Second))
 		}
 	}
@@ -214,15 +223,25 @@ func (d *decider) noteAbsence() {
 		since := metav1.NewTime(d.Now.Truncate(time.Second))
 		d.next.AbsentSince = &since
 	}
-	d.next.SigningMayEnd = d.Zone.Ends && d.seen.all && d.untilAbsent() <= 0 || d.Zone.Ends && d.next.SigningMayEnd
+	isForgotten := d.seen.all && d.untilAbsent() <= 0
+	d.next.SigningMayEnd = d.Zone.Ends && (isForgotten || d.isKnownToSigner() || d.next.SigningMayEnd)
+}
+
+// isKnownToSigner reports whether all DS records of the zone are at zones elsewhere, and the server that signs knows of each.
+func (d *decider) isKnownToSigner() bool {
+	if !d.seen.all || len(d.next.Parents) > 0 || len(d.next.Keys) == 0 {
+		return false
+	}
+	return d.seen.any && !slices.ContainsFunc(d.next.Keys, func(k v1beta1.DelegatedKey) bool { return d.seen.isAnywhere(k.DS) && !k.Confirmed })
 }
 
 // untilAbsent is how long resolvers may still have DS records that no server answers with any more; lookInterval if some may.
 func (d *decider) untilAbsent() time.Duration {
-	if d.next.AbsentSince == nil {
+	at, absent := d.next.ForgottenAt()
+	if !absent {
 		return lookInterval
 	}
-	return d.next.AbsentSince.Add(time.Duration(d.next.TTL)*time.Second + margin).Sub(d.Now)
+	return at.Sub(d.Now)
 }
 
 // forget keeps what was decided for a zone that nobody delegates any more until resolvers have forgotten its DS records.
@@ -237,18 +256,30 @@ func (d *decider) forget() Decision {
 // confirm chooses what the server that signs is to be told. When signing ends, that is at its end: it may drop a key of which it knows that
 // there is no DS record.
 func (d *decider) confirm() (confirm, withdraw []string) {
-	if !d.seen.all || d.Zone.Ends && !d.next.SigningMayEnd {
+	elsewhere := d.next.ParentElsewhere != "" && len(d.next.Parents) == 0
+	if !d.seen.all || d.Zone.Ends && !d.next.SigningMayEnd && !elsewhere {
 		return nil, nil
 	}
 	for _, k := range d.next.Keys {
 		switch {
-		case k.Published && !k.Confirmed && d.seen.isEverywhere(k.DS):
+		case k.Published && !k.Confirmed && d.seen.isEverywhere(k.DS), elsewhere && d.Zone.Ends && !k.Confirmed && d.seen.isAnywhere(k.DS):
 			confirm = append(confirm, k.DS)
+		case d.Zone.Ends && !d.next.SigningMayEnd: // The server that signs has not begun to end it.
 		case !k.Published && k.Confirmed && !d.seen.isAnywhere(k.DS):
 			withdraw = append(withdraw, k.DS)
 		}
 	}
 	return confirm, withdraw
+}
+
+// Keep keeps what was decided, where nothing new can be, toward those parents that still delegate the zone.
+func Keep(last *v1beta1.SecureDelegation, parents []types.UID) *v1beta1.SecureDelegation {
+	if last == nil {
+		return nil
+	}
+	kept := last.DeepCopy()
+	kept.Parents = slices.DeleteFunc(kept.Parents, func(uid types.UID) bool { return !slices.Contains(parents, uid) })
+	return kept
 }
 
 // Told takes note that the server that signs was told of a key.
@@ -282,7 +313,9 @@ func sightOf(f Facts) sight {
 			}
 			for key := range named {
 				s.have[key]++
-				s.any, s.ttl = true, max(s.ttl, a.TTL)
+				if !p.IsElsewhere || slices.Contains(f.Zone.Keys, key) {
+					s.any, s.ttl = true, max(s.ttl, a.TTL)
+				}
 			}
 		}
 	}

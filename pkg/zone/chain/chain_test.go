@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/dnssec"
@@ -299,5 +301,19 @@ func TestOtherDigest(t *testing.T) {
 	s.parent([]string{longer}, []string{old, longer})
 	if d := s.after(time.Minute, status.DSPublished, old); !slices.Equal(d.Confirm, []string{old}) {
 		t.Errorf("the server that signs is told of %v", d.Confirm)
+	}
+}
+
+// A zone of which nothing new can be decided asks nothing of a parent that does not delegate it any more.
+func TestKeep(t *testing.T) {
+	s := published(t)
+	if kept := Keep(s.last, []types.UID{"q", "p"}); !slices.Equal(kept.Parents, []types.UID{"p"}) || !slices.Equal(kept.Published(), []string{old}) {
+		t.Errorf("%+v", kept)
+	}
+	if kept := Keep(s.last, []types.UID{"q"}); len(kept.Parents) > 0 || len(s.last.Parents) != 1 {
+		t.Errorf("%+v", kept)
+	}
+	if Keep(nil, nil) != nil {
+		t.Error("nothing was decided")
 	}
 }

@@ -11,10 +11,14 @@ import (
 func (d *decider) verdict() (status.Verdict, time.Duration) {
 	published := d.next.Published()
 	switch {
+	case d.Zone.Ends && d.seen.any && d.next.ParentElsewhere != "":
+		return status.SigningWaitsForRegistry(d.where(), d.next.SigningMayEnd), lookInterval
 	case d.Zone.Ends && d.next.SigningMayEnd:
 		return status.SigningMayEnd(), waitInterval
 	case d.Zone.Ends:
 		return d.ending()
+	case len(published) == 0 && d.next.ParentElsewhere != "" && d.hasMatch():
+		return status.DSRecordsAtAll(d.seen.servers, d.where(), d.matches()), restInterval
 	case len(published) == 0 && d.seen.any:
 		return status.DSRecordsEarly(d.where()), lookInterval
 	case len(published) == 0:
@@ -28,6 +32,8 @@ func (d *decider) verdict() (status.Verdict, time.Duration) {
 	}
 	others := d.others(published)
 	switch {
+	case d.next.ParentElsewhere != "" && len(missing)+len(others) > 0:
+		return status.RegistryIsBehind(d.where(), missing, others, d.behindSince(), d.hasMatch()), restInterval
 	case len(others) > 0 && len(missing) == len(published) && d.seen.all && d.areDeclared():
 		return status.DSRecordsDeclared(d.where(), others, d.hasMatch()), lookInterval
 	case len(missing) > 0:
@@ -54,6 +60,28 @@ func (d *decider) pending() (status.Verdict, time.Duration) {
 	}
 	left := d.untilReady(d.next.Keys[0])
 	return status.DSRecordsFrom(d.Now.Add(left)), min(max(left, time.Second), waitInterval)
+}
+
+// behindSince is since when a zone elsewhere has had other DS records than those that the zone asks for; the zero value if the zone never
+// asked for anything else.
+func (d *decider) behindSince() (since time.Time) {
+	for _, k := range d.next.Keys {
+		isOff := k.Published != d.seen.isEverywhere(k.DS) && (k.Published || d.seen.isAnywhere(k.DS))
+		if isOff && k.ChangedAt != nil && (since.IsZero() || k.ChangedAt.Time.Before(since)) {
+			since = k.ChangedAt.Time
+		}
+	}
+	return since
+}
+
+// matches are the tags of the keys of which all servers have a DS record.
+func (d *decider) matches() (tags []string) {
+	for _, ds := range d.Zone.Keys {
+		if d.seen.isEverywhere(ds) {
+			tags = append(tags, keyTag(ds))
+		}
+	}
+	return tags
 }
 
 // untilChange is how long nothing changes by itself.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -20,6 +21,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/chain"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/kinds"
+	"github.com/lockstep-dns/lockstep/pkg/zone/registry"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
@@ -32,6 +34,17 @@ type chainState struct {
 	// facts are those of the last look, without what the parents answered, and next is when to look again if they stay the same.
 	facts string
 	next  time.Time
+	// elsewhere is what a zone above that is not declared here said, when, and which keys somebody there was told of.
+	elsewhere registrySight
+}
+
+// registrySight is what a zone above that is not declared here said last.
+type registrySight struct {
+	*registry.Delegation
+	err error
+	at  time.Time
+	// noted are the keys that the zone asked for when somebody there took note of a NOTIFY.
+	noted string
 }
 
 // withDelegation returns a zone with what this process has decided about its DS records: caches lag behind.
@@ -53,7 +66,7 @@ func (p zonePass) lastDelegation() *v1beta1.SecureDelegation {
 }
 
 // followChain decides about the DS records of a signed zone in the zones above, by what the servers of both have, and tells the server that
-// signs. A paused zone, and one of which nobody knows what its primaries have, keeps what was decided.
+// signs. A paused zone, and one of which nobody knows what its primaries have, keeps what was decided, toward the zones that still delegate it.
 func (p zonePass) followChain(ctx context.Context, event statuswriter.SyncCompleted, primaries []primary) (statuswriter.SyncCompleted, time.Duration) {
 	known := &p.state.chain
 	if !event.DNSSECKnown {
@@ -65,7 +78,7 @@ func (p zonePass) followChain(ctx context.Context, event statuswriter.SyncComple
 	}
 	signer := p.signerAmong(primaries)
 	if signer == nil || p.isPaused() || !event.Problem.Holds() {
-		return p.withChain(event, p.lastDelegation()), idleInterval
+		return p.withChain(event, chain.Keep(p.lastDelegation(), uidsOf(p.parents))), idleInterval
 	}
 	zone, now := p.chainFacts(event), p.now()
 	if facts := fmt.Sprint(zone, event.Serial, uidsOf(p.parents)); facts != known.facts || !now.Before(known.next) {
@@ -74,7 +87,7 @@ func (p zonePass) followChain(ctx context.Context, event statuswriter.SyncComple
 			return p.withChain(event, p.lastDelegation()), firstInterval
 		}
 		decided := p.decideChain(ctx, zone, seen.Mirror, signer)
-		*known = chainState{isKnown: true, delegation: decided.Delegation, delegated: decided.Delegated, facts: facts, next: now.Add(decided.Next)}
+		known.isKnown, known.delegation, known.delegated, known.facts, known.next = true, decided.Delegation, decided.Delegated, facts, now.Add(decided.Next)
 	}
 	return p.withChain(event, known.delegation), max(firstInterval, known.next.Sub(now))
 }
@@ -97,9 +110,9 @@ func (p zonePass) signerAmong(primaries []primary) *primary {
 	return nil
 }
 
-func uidsOf(parents []scope) (uids []string) {
+func uidsOf(parents []scope) (uids []types.UID) {
 	for _, s := range parents {
-		uids = append(uids, string(s.zone.UID))
+		uids = append(uids, s.zone.UID)
 	}
 	return uids
 }
@@ -130,6 +143,11 @@ func (p zonePass) decideChain(ctx context.Context, zone chain.Zone, signed *obse
 		facts.Parents = append(facts.Parents, p.askParent(ctx, above))
 		facts.ParentTTL = max(facts.ParentTTL, source.TTLOf(above.zone))
 	}
+	isNews := false
+	if len(p.parents) == 0 && p.registry != nil {
+		isNews = p.askElsewhere(ctx, signed, last)
+		facts.Parents = append(facts.Parents, p.state.chain.elsewhere.parents(last)...)
+	}
 	facts.Now = p.now()
 	decided := chain.Decide(last, facts)
 	for _, ds := range decided.Confirm {
@@ -141,7 +159,56 @@ func (p zonePass) decideChain(ctx context.Context, zone chain.Zone, signed *obse
 	if before, after := last.Published(), decided.Delegation.Published(); !slices.Equal(before, after) {
 		log.FromContext(ctx).Info("zone asks for other DS records", "zone", p.zone.Spec.ZoneName, "before", strings.Join(before, ", "), "after", strings.Join(after, ", "))
 	}
+	if isNews {
+		p.notifyElsewhere(ctx, zone, decided)
+	}
 	return decided
+}
+
+// registryInterval is how often a zone above that is not declared here is asked at most.
+const registryInterval = 5 * time.Minute
+
+// askElsewhere asks the zone above if nobody declares it here, unless it was asked lately.
+func (p zonePass) askElsewhere(ctx context.Context, signed *observe.Mirror, last *v1beta1.SecureDelegation) bool {
+	s := &p.state.chain.elsewhere
+	if now := p.now(); !s.at.IsZero() && now.Sub(s.at) < registryInterval {
+		return false
+	}
+	ns, _ := signed.Get(rrset.Key{Name: signed.Zone, Type: dns.TypeNS})
+	s.Delegation, s.err = p.registry.Find(ctx, p.zone.Namespace, signed.Zone, ns.Rdata)
+	s.at = p.now()
+	if s.err != nil && last != nil && last.ParentElsewhere != "" {
+		log.FromContext(ctx).Info("zone above cannot be asked", "zone", p.zone.Spec.ZoneName, "above", last.ParentElsewhere, "reason", s.err.Error())
+	}
+	return true
+}
+
+// parents is the zone above, if it delegates the zone. One that cannot be asked is not known to have no DS record.
+func (s registrySight) parents(last *v1beta1.SecureDelegation) []chain.Parent {
+	switch {
+	case s.Delegation != nil:
+		return []chain.Parent{s.Parent}
+	case s.err != nil && last != nil && last.ParentElsewhere != "":
+		return []chain.Parent{{Name: last.ParentElsewhere, IsElsewhere: true}}
+	}
+	return nil
+}
+
+// notifyElsewhere tells the zone above that it is behind, until somebody there has taken note.
+func (p zonePass) notifyElsewhere(ctx context.Context, zone chain.Zone, decided chain.Decision) {
+	s := &p.state.chain.elsewhere
+	asked := fmt.Sprint(decided.Delegation.Published(), zone.Ends)
+	isBehind := decided.Delegated.Reason == status.RegistryBehind || decided.Delegated.Reason == status.DSWithdrawing
+	if s.Delegation == nil || !isBehind || s.noted == asked {
+		return
+	}
+	targets, noted := p.registry.Notify(ctx, p.zone.Namespace, p.dnsName(), s.Delegation)
+	if noted {
+		s.noted = asked
+	}
+	if targets > 0 {
+		log.FromContext(ctx).Info("zone above notified of CDS records", "zone", p.zone.Spec.ZoneName, "above", s.Name, "targets", targets, "noted", noted)
+	}
 }
 
 // askParent asks all servers of a zone above for the DS records of this one.

@@ -2,6 +2,9 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,10 +19,12 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/zone/chain"
+	"github.com/lockstep-dns/lockstep/pkg/zone/registry"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -44,9 +49,9 @@ const chainZone = "shop." + rigZone
 // chainFile has TTLs that the policy permits.
 const chainFile = "$ORIGIN " + chainZone + "\n$TTL 5\n@ SOA ns1 hostmaster 1 3600 600 86400 60\n@ NS ns1\nns1 A 192.0.2.1\n"
 
-func newChainRig(t *testing.T) *chainRig {
+func newChainRig(t *testing.T, parent bind.Zone) *chainRig {
 	r := &chainRig{bare: true}
-	r.rig = newRig(t, 1, bind.Zone{}, bind.Zone{Name: chainZone, File: chainFile, Extra: `dnssec-policy "fast"; inline-signing no;`, Globals: fastPolicy})
+	r.rig = newRig(t, 1, parent, bind.Zone{Name: chainZone, File: chainFile, Extra: `dnssec-policy "fast"; inline-signing no;`, Globals: fastPolicy})
 	r.edges.now = func() time.Time { return time.Now().Add(r.ahead) }
 	r.edges.sidecar = &rndcSidecar{chainRig: r}
 	r.signing = dnssec.Signing{Policy: "fast", Signer: r.scope.instances[0]}
@@ -94,7 +99,9 @@ func (r *chainRig) step() passResult {
 	s.zone, s.signing = r.zones.Members.Zone(membership.KeyOfZone(r.child)), r.signing
 	above := r.scope
 	above.zone = r.zone
-	s.parents = []scope{above}
+	if s.parents = []scope{above}; r.edges.registry != nil {
+		s.parents = nil
+	}
 	p, err := zonePass{edges: r.edges, scope: s, state: r.states.stateOf(s.zone)}.run(r.t.Context())
 	if err != nil || !p.event.Problem.Holds() {
 		r.t.Fatalf("%v, %+v", err, p.event.Problem)
@@ -160,7 +167,7 @@ func says(reason string) func(passResult) bool {
 // TestChain: the DS records of a signed zone come into the zone above it, follow a roll-over, and go before signing ends; a resolver that
 // trusts the zone above proves every answer at each step.
 func TestChain(t *testing.T) {
-	r := newChainRig(t)
+	r := newChainRig(t, bind.Zone{})
 	p := r.until("the signed zone on all servers", func(p passResult) bool {
 		return p.event.DNSSEC.Delegation != nil && len(p.event.DNSSEC.Delegation.Keys) == 1
 	})
@@ -210,16 +217,89 @@ func TestChain(t *testing.T) {
 	r.until("the end of signing", func(p passResult) bool { return p.event.DNSSEC.Delegation.SigningMayEnd })
 }
 
-// TestDeclaredDSStays: what an object declares in the zone above is not touched.
-func TestDeclaredDSStays(t *testing.T) {
-	r := newChainRig(t)
+// declareDS has an object declare a DS record of the child in the parent, with a TTL of a minute.
+func (r *chainRig) declareDS(rdata string) *v1beta1.DNSRecord {
+	ds := &v1beta1.DNSRecord{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "ds", UID: "ds", Labels: map[string]string{"in": "yes"}, Finalizers: []string{v1beta1.Finalizer}, Annotations: map[string]string{v1beta1.ZoneAnnotation: "example.test"}}}
+	ds.Spec.Name, ds.Spec.Type, ds.Spec.Data, ds.Spec.TTL = "shop", "DS", []string{rdata}, new(int64(60))
+	r.zones.Set(ds)
+	return ds
+}
+
+// TestChainElsewhere: the zone above is nobody's here. It is asked for its DS records, and notified while it is behind; the server that signs
+// is told of what is there, also before signing ends.
+func TestChainElsewhere(t *testing.T) {
+	notified := make(chan string, 100)
+	scanner, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener := &dns.Server{PacketConn: scanner, MsgAcceptFunc: func(dns.Header) dns.MsgAcceptAction { return dns.MsgAccept }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) {
+		notified <- dns.OpcodeToString[m.Opcode] + " " + m.Question[0].String()
+		_ = w.WriteMsg(new(dns.Msg).SetReply(m))
+	})}
+	go func() { _ = listener.ActivateAndServe() }()
+	t.Cleanup(func() { _ = listener.Shutdown() })
+	port := scanner.LocalAddr().(*net.UDPAddr).AddrPort().Port()
+	r := newChainRig(t, bind.Zone{Records: fmt.Sprintf(`shop._dsync TYPE66 \# 8 003b01%04x016100`, port)}) // CDS NOTIFY port a.
+	r.edges.registry = &registry.Registry{
+		LookupNS: func(_ context.Context, name string) ([]*net.NS, error) {
+			if name != rigZone {
+				return nil, &net.DNSError{IsNotFound: true}
+			}
+			return []*net.NS{{Host: "ns1." + rigZone}}, nil
+		},
+		Names: outbound.Resolver{Permit: netip.Addr.IsValid, Lookup: func(context.Context, string, string) ([]netip.Addr, error) {
+			return []netip.Addr{r.primary[0].Addr.Addr()}, nil
+		}},
+		Port: r.primary[0].Addr.Port(),
+	}
 	p := r.until("the signed zone on all servers", func(p passResult) bool {
 		return p.event.DNSSEC.Delegation != nil && len(p.event.DNSSEC.Delegation.Keys) == 1
 	})
-	ds := &v1beta1.DNSRecord{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "ds", UID: "ds", Labels: map[string]string{"in": "yes"}, Finalizers: []string{v1beta1.Finalizer}, Annotations: map[string]string{v1beta1.ZoneAnnotation: "example.test"}}}
-	own, ttl := p.event.DNSSEC.Delegation.Keys[0].DS, int64(60)
-	ds.Spec.Name, ds.Spec.Type, ds.Spec.Data, ds.Spec.TTL = "shop", "DS", []string{own}, &ttl
-	r.zones.Set(ds)
+	key := p.event.DNSSEC.Delegation.Keys[0].DS
+	r.ahead += 2 * time.Hour
+	p = r.until("a registry that is behind", says(status.RegistryBehind))
+	since := p.event.Delegated.Message
+	for range 3 {
+		r.ahead += time.Hour
+		if p = r.step(); p.event.Delegated.Message != since {
+			t.Fatalf("first %q, then %q", since, p.event.Delegated.Message)
+		}
+	}
+	if len(notified) != 1 || !strings.Contains(<-notified, "NOTIFY ;"+chainZone+"\tIN\t CDS") {
+		t.Fatalf("%d messages to who the zone above names", len(notified))
+	}
+	ds := r.declareDS(key)
+	r.step()
+	r.ahead += 6 * time.Minute
+	r.until("the DS record", says(status.DSPublished))
+	if tag := strconv.Itoa(int(chain.KeyTag(key))); !slices.Equal(r.told, []string{tag + " published"}) {
+		t.Fatalf("named was told %v", r.told)
+	}
+
+	r.signing.Policy = "insecure"
+	r.ahead += 6 * time.Minute
+	r.until("the end of signing", func(p passResult) bool {
+		return p.event.Delegated.Reason == status.DSWithdrawing && p.event.DNSSEC.Delegation.SigningMayEnd
+	})
+	gone := ds.DeepCopy()
+	gone.DeletionTimestamp = new(metav1.Now())
+	r.zones.Set(gone)
+	r.step()
+	r.ahead += 6 * time.Minute
+	r.until("no DS record", says(status.DSAbsent))
+	if len(r.told) != 2 || !strings.HasSuffix(r.told[1], " withdrawn") {
+		t.Fatalf("named was told %v", r.told)
+	}
+}
+
+// TestDeclaredDSStays: what an object declares in the zone above is not touched.
+func TestDeclaredDSStays(t *testing.T) {
+	r := newChainRig(t, bind.Zone{})
+	p := r.until("the signed zone on all servers", func(p passResult) bool {
+		return p.event.DNSSEC.Delegation != nil && len(p.event.DNSSEC.Delegation.Keys) == 1
+	})
+	r.declareDS(p.event.DNSSEC.Delegation.Keys[0].DS)
 	r.ahead += 2 * time.Hour
 	r.until("the declared record", says(status.DSPublished))
 	set, err := r.observer.AskZone(t.Context(), peerOf(r.primary[0]), observe.Zone{Name: rigZone}, &r.primary[0].Transfer, rrset.Key{Name: chainZone, Type: dns.TypeDS})

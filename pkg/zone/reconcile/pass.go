@@ -27,6 +27,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/backend"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/notify"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/zonecache"
+	"github.com/lockstep-dns/lockstep/pkg/zone/registry"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
@@ -44,6 +45,8 @@ type edges struct {
 	isTerminating func(ctx context.Context, namespace string) (bool, error)
 	serials       *notify.Serials
 	now           func() time.Time
+	// registry asks zones above that are not declared here; nil if nobody is to.
+	registry *registry.Registry
 }
 
 // dnsClient asks servers what they serve.

@@ -40,6 +40,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/liveness"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/notify"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/zonecache"
+	"github.com/lockstep-dns/lockstep/pkg/zone/registry"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 	"github.com/lockstep-dns/lockstep/pkg/zone/unreachable"
 )
@@ -67,6 +68,8 @@ type Options struct {
 	Backends *dnsprovider.Backends
 	// Gate decides which addresses servers may have, and counts connections with those of DNSProviders.
 	Gate *outbound.Gate
+	// AskParents has zones above that are not declared here asked for the DS records of signed zones.
+	AskParents bool
 	// Observer asks servers what they serve, Sidecar changes the zones that they have.
 	Observer *observe.Observer
 	Sidecar  *bindcar.Client
@@ -98,6 +101,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		home: o.Home, gate: o.Gate, writer: writer, metrics: counts,
 		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
 		recoveries: &recoveries{enqueue: zones.Enqueue},
+	}
+	if o.AskParents {
+		r.edges.registry = registry.New(o.Gate)
 	}
 	listener := &notify.Listener{Client: mgr.GetClient(), Sidecar: o.Sidecar, DNS: tracker, Keys: o.Keys, Zones: zones, Serials: serials, Home: o.Home}
 	if err := mgr.Add(listener); err != nil {

@@ -1,6 +1,8 @@
 package v1beta1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -519,6 +521,11 @@ type SecureDelegation struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
 	Parents []types.UID `json:"parents,omitempty"`
+	// ParentElsewhere is the name of the zone above that is not declared here and delegates the zone, if the controller asks such zones.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	ParentElsewhere string `json:"parentElsewhere,omitempty"`
 	// Keys are the key-signing keys that the zone's servers have.
 	//
 	// +optional
@@ -538,6 +545,18 @@ type SecureDelegation struct {
 	//
 	// +optional
 	SigningMayEnd bool `json:"signingMayEnd,omitempty"`
+}
+
+// dsMargin is added to the TTL of DS records: one may have been published just before its publisher heard that there are to be none, and may
+// have been answered with after nobody was seen to.
+const dsMargin = time.Minute
+
+// ForgottenAt is when no resolver has a DS record of the zone any more; false while a server of its parents may answer with one.
+func (d *SecureDelegation) ForgottenAt() (time.Time, bool) {
+	if d == nil || d.AbsentSince == nil {
+		return time.Time{}, false
+	}
+	return d.AbsentSince.Add(time.Duration(d.TTL)*time.Second + dsMargin), true
 }
 
 // Published are the data of the DS records that the parents are to have.
@@ -565,6 +584,10 @@ type DelegatedKey struct {
 	//
 	// +optional
 	Published bool `json:"published,omitempty"`
+	// ChangedAt is when published became what it is.
+	//
+	// +optional
+	ChangedAt *metav1.Time `json:"changedAt,omitempty"`
 	// Confirmed is true once the server that signs was told that all servers of the parents have the DS record, and until it was told that
 	// none has it.
 	//

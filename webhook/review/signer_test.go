@@ -1,0 +1,80 @@
+package review
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// TestReviewSigner: a signed zone stays with the servers that have its keys, until it is known that no resolver has a DS record.
+func TestReviewSigner(t *testing.T) {
+	server := func(cluster, name, created string) *v1beta1.Bind9Instance {
+		i := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Labels: map[string]string{"server": name}}}
+		if err := i.CreationTimestamp.UnmarshalQueryParameter(created); err != nil {
+			t.Fatal(err)
+		}
+		i.Spec.ClusterRef, i.Spec.Role = cluster, v1beta1.RolePrimary
+		return i
+	}
+	objects := newStaticObjects(
+		&v1beta1.Bind9Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a", UID: "a"}}, server("a", "a-primary-0", "2026-01-02T00:00:00Z"),
+		server("a", "a-primary-1", "2026-01-04T00:00:00Z"),
+		&v1beta1.Bind9Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "b", UID: "b"}}, server("b", "b-primary-0", "2026-01-03T00:00:00Z"),
+		server("", "older", "2026-01-01T00:00:00Z"), server("", "younger", "2026-01-05T00:00:00Z"),
+	)
+	zone := func(cluster string, adjust ...func(*v1beta1.DNSZone)) *v1beta1.DNSZone {
+		z := sharedZone(t, "team", "example.test", cluster, "2026-01-01T00:00:00Z")
+		z.Spec.SOARecord = v1beta1.SOARecord{PrimaryNS: "ns1.example.test.", AdminEmail: "a@example.test"}
+		z.Status.DNSSEC = &v1beta1.DNSSECStatus{Policy: "default", Signed: true}
+		for _, f := range adjust {
+			f(z)
+		}
+		return z
+	}
+	with := func(instance string) func(*v1beta1.DNSZone) {
+		return func(z *v1beta1.DNSZone) {
+			z.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"server": instance}}}}
+		}
+	}
+	absent := func(since time.Duration) func(*v1beta1.DNSZone) {
+		return func(z *v1beta1.DNSZone) {
+			z.Status.DNSSEC.Delegation = &v1beta1.SecureDelegation{TTL: 3600, AbsentSince: new(metav1.NewTime(time.Now().Add(-since)))}
+		}
+	}
+	unsigned := func(z *v1beta1.DNSZone) { z.Status.DNSSEC = nil }
+	ends := func(z *v1beta1.DNSZone) { z.Spec.DNSSECPolicy = "insecure" }
+	for name, tc := range map[string]struct {
+		old, zone *v1beta1.DNSZone
+		refused   string
+	}{
+		"stays":                                           {zone("a"), zone("a"), ""},
+		"another cluster":                                 {zone("a"), zone("b"), "spec.clusterRef"},
+		"another cluster, as it ends":                     {zone("a"), zone("b", ends), "spec.clusterRef"},
+		"a cluster that is not there":                     {zone("a"), zone("c"), "spec.clusterRef"},
+		"no servers":                                      {zone("a"), zone(""), "spec.clusterRef"},
+		"an older instance, which signs":                  {zone("a"), zone("a", with("older")), "spec: "},
+		"a younger instance, which does not sign":         {zone("a"), zone("a", with("younger")), ""},
+		"not signed":                                      {zone("a", unsigned), zone("b", unsigned), ""},
+		"no resolver has a DS record":                     {zone("a", absent(2*time.Hour)), zone("b"), ""},
+		"resolvers may have a DS record":                  {zone("a", absent(time.Hour)), zone("b"), "spec.clusterRef"},
+		"says that no resolver has one, which counts not": {zone("a"), zone("b", absent(2*time.Hour)), "spec.clusterRef"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, err := zoneReviewer{objects}.review(quick(t), tc.zone, tc.old)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, p := range v.Problems {
+				got += p.Error()
+			}
+			if !strings.Contains(got, tc.refused) || (got == "") != (tc.refused == "") || tc.refused != "" && !strings.Contains(got, "Set dnssecPolicy: insecure") {
+				t.Errorf("%q, want %q", got, tc.refused)
+			}
+		})
+	}
+}
