@@ -25,9 +25,9 @@ const (
 
 // delegatedBy compares what the parent has of the zone with the zone, as their newest primaries hold them: the delegation and
 // its glue (RFC 1034 section 4.2.2) and the signer (RFC 4035 section 2.4).
-func (j *Evaluation) delegatedBy(parent *Evaluation) status.Verdict {
-	zone, above := j.newestContent(), parent.newestContent()
-	name, from := j.ZoneName(), parent.shortName()
+func (ev *Evaluation) delegatedBy(parent *Evaluation) status.Verdict {
+	zone, above := ev.newestContent(), parent.newestContent()
+	name, from := ev.ZoneName(), parent.shortName()
 	switch {
 	case zone == nil:
 		return status.Unknown(reasonUncomparable, "no server of the zone has content to compare")
@@ -95,17 +95,17 @@ func matchesKey(k rrset.Key, rdata string, keys rrset.RRset) bool {
 }
 
 // ofApex are the servers whose apex is the zone object's; all if none is.
-func (j *Evaluation) ofApex() []serverAnswer {
-	own := slices.DeleteFunc(slices.Clone(j.servers), func(e serverAnswer) bool { return e.shared != "" })
+func (ev *Evaluation) ofApex() []serverAnswer {
+	own := slices.DeleteFunc(slices.Clone(ev.servers), func(e serverAnswer) bool { return e.shared != "" })
 	if len(own) == 0 {
-		return j.servers
+		return ev.servers
 	}
 	return own
 }
 
 // newestContent is the content of the first server that has the newest serial; nil if none has.
-func (j *Evaluation) newestContent() *observe.Mirror {
-	for _, e := range j.ofApex() {
+func (ev *Evaluation) newestContent() *observe.Mirror {
+	for _, e := range ev.ofApex() {
 		if e.mirror != nil && !e.mirror.IsPartial() && e.lag == 0 {
 			return e.mirror
 		}
