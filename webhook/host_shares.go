@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// hostShares are so many of something that all requests take from, and those from one address no more than a part of it: who
-// takes all that an address may have leaves enough to kube-apiserver. They are safe for concurrent use.
+// hostShares is a resource of limited size that requests share. One address gets only a part of it, so that enough is left for
+// kube-apiserver. It is safe for concurrent use.
 type hostShares struct {
 	limit, perHost int
 

@@ -75,16 +75,16 @@ func (e *Evaluator) Status(s *desired.Subject, judgement func(zone int) *syncsta
 	case v1beta1.Record:
 		return syncstatus.UnselectedStatus(o, time.Now())
 	}
-	j := judgement(0)
+	ev := judgement(0)
 	if s.Key.Kind == syncstatus.ZoneKind.Kind {
 		var parent *syncstatus.Evaluation
 		if len(s.ZoneKeys) > 1 {
 			parent = judgement(1)
 		}
-		return j.ZoneStatus(parent)
+		return ev.ZoneStatus(parent)
 	}
-	if r, ok := j.Object(s.Key).(v1beta1.Record); ok {
-		return j.RecordStatus(r)
+	if r, ok := ev.Object(s.Key).(v1beta1.Record); ok {
+		return ev.RecordStatus(r)
 	}
 	return nil
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
-// Bounds of looking twice at what seems to be wrong. What they leave out is judged as the caches have it.
+// Bounds of confirming wrong data. What exceeds them is judged from the caches.
 const (
 	// maxLiveReads is how many objects are read past the caches for one evaluation, concurrentReads how many at a time.
 	maxLiveReads, concurrentReads = 256, 32
-	// maxConfirmations is how often a reader has verdicts looked at that are different ones each time.
+	// maxConfirmations is how often one read confirms verdicts that change each time.
 	maxConfirmations = 5
 )
 
@@ -55,8 +55,8 @@ type placeOfZone struct {
 	server int
 }
 
-// findingOf decides whether a verdict needs another look before it is believed, and at what: at content that was not transferred lately,
-// and, if the verdict is news, at the objects, and at the primaries that a server seems to be ahead of.
+// findingOf decides whether a verdict has to be confirmed, and by what: by content that was not transferred lately and, if the verdict is
+// news, by the objects and by the primaries that a server seems to be ahead of.
 func (r *Refresher) findingOf(s *desired.Subject, v *syncv1.SyncStatus) (f finding, doubtful bool) {
 	f = finding{key: s.Key, digest: r.publisher.Digest(v)}
 	isNews := !r.publisher.IsPublished(s.Key, f.digest)
@@ -76,7 +76,7 @@ func (r *Refresher) findingOf(s *desired.Subject, v *syncv1.SyncStatus) (f findi
 	return f, len(f.doubted)+len(f.disputed) > 0
 }
 
-// confirm takes another look at what findings follow from. Without an answer the caches are believed.
+// confirm asks the servers and kube-apiserver again for what findings follow from. Without an answer the caches are believed.
 func (r *Refresher) confirm(ctx context.Context, found []finding) {
 	places, disputed, kinds := map[placeOfZone]bool{}, map[desired.Key]bool{}, map[kindIn]bool{}
 	for _, f := range found {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
@@ -18,13 +18,13 @@ func TestForeignSecondaryAhead(t *testing.T) {
 	for name, c := range map[string]struct {
 		seen   observe.Observation
 		shared bool
-		state  sync.ServerState
+		state  syncv1.ServerState
 		says   string
 	}{
-		"with other data": {serves(9, "192.0.2.9"), false, sync.StateDivergent, "set spec.soaRecord.serial of the DNSZone to 10"},
-		"with this data":  {holds(desired, 9), false, sync.StateInSync, "set spec.soaRecord.serial of the DNSZone to 10"},
-		"not ahead":       {holds(desired, 7), false, sync.StateInSync, ""},
-		"of others":       {holds(desired, 9), true, sync.StateInSync, ""},
+		"with other data": {serves(9, "192.0.2.9"), false, syncv1.StateDivergent, "set spec.soaRecord.serial of the DNSZone to 10"},
+		"with this data":  {holds(desired, 9), false, syncv1.StateInSync, "set spec.soaRecord.serial of the DNSZone to 10"},
+		"not ahead":       {holds(desired, 7), false, syncv1.StateInSync, ""},
+		"of others":       {holds(desired, 9), true, syncv1.StateInSync, ""},
 	} {
 		on := servers()
 		for i := range on {

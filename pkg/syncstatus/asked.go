@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -157,7 +157,7 @@ func (u *unknowns) add(m *observe.Mirror, k rrset.Key, pending bool) {
 }
 
 // describeIn completes the row of a server; state is that by all that is known.
-func (u *unknowns) describeIn(row *sync.ServerStatus, of int) {
+func (u *unknowns) describeIn(row *syncv1.ServerStatus, of int) {
 	if u.count == 0 {
 		return
 	}
@@ -166,26 +166,26 @@ func (u *unknowns) describeIn(row *sync.ServerStatus, of int) {
 	if errors.As(u.err, &we) {
 		message = fmt.Sprintf("%d of %d RRsets are not known; query of %s: %s", u.count, of, u.failed, we.Detail())
 	}
-	if row.State != sync.StateInSync {
+	if row.State != syncv1.StateInSync {
 		row.Message += "; " + message
 		return
 	}
 	switch {
 	case u.waiting == u.count:
-		row.State, row.Message = sync.StateStale, "the change has not been programmed yet"
+		row.State, row.Message = syncv1.StateStale, "the change has not been programmed yet"
 		return
 	case we != nil && (we.Rcode == dns.RcodeRefused || we.TSIGError != 0):
-		row.State = sync.StateRefused
+		row.State = syncv1.StateRefused
 	case we != nil && we.Rcode == dns.RcodeServerFailure:
-		row.State = sync.StateNotLoaded
+		row.State = syncv1.StateNotLoaded
 	default:
-		row.State = sync.StateUnreachable
+		row.State = syncv1.StateUnreachable
 	}
 	row.Message = message
 }
 
 // setObservedAt sets the time of the oldest answer that a row is based on.
-func setObservedAt(row *sync.ServerStatus, oldest time.Time) {
+func setObservedAt(row *syncv1.ServerStatus, oldest time.Time) {
 	if !oldest.IsZero() {
 		row.ObservedAt = new(metav1.NewMicroTime(oldest))
 	}

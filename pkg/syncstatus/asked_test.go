@@ -8,7 +8,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -19,10 +19,10 @@ import (
 func TestAnswersOfAnOlderSerial(t *testing.T) {
 	for name, c := range map[string]struct {
 		records string
-		before  sync.ServerState
+		before  syncv1.ServerState
 	}{
-		"other data": {"www 3600 A 192.0.2.66\n", sync.StateDivergent},
-		"no data":    {"", sync.StateMissing},
+		"other data": {"www 3600 A 192.0.2.66\n", syncv1.StateDivergent},
+		"no data":    {"", syncv1.StateMissing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := named.Start(t, named.Options{Zones: []named.Zone{{Name: "example.com.", Records: c.records}}})
@@ -32,7 +32,7 @@ func TestAnswersOfAnOlderSerial(t *testing.T) {
 			primary := servers()[:1]
 			primary[0].Addr, primary[0].ReadBy = s.Addr, v1beta1.ReadByQuery
 			observer := observe.New(observe.Options{})
-			row := func(questions ...observe.Question) sync.ServerStatus {
+			row := func(questions ...observe.Question) syncv1.ServerStatus {
 				seen := observer.ObserveNames(t.Context(), observe.Peer{Addr: s.Addr}, observe.Zone{Name: "example.com."}, &s.Transfer, time.Now(), questions...)
 				return rowOf(d, primary, seen, r)
 			}
@@ -41,10 +41,10 @@ func TestAnswersOfAnOlderSerial(t *testing.T) {
 				t.Fatalf("asked: %s %s", got.State, got.Message)
 			}
 			replaceAddress(t, s, wwwA, "192.0.2.1")
-			if got := row(); got.State != sync.StateUnreachable || !strings.Contains(got.Message, "1 of 1 RRsets have not been asked lately") {
+			if got := row(); got.State != syncv1.StateUnreachable || !strings.Contains(got.Message, "1 of 1 RRsets have not been asked lately") {
 				t.Errorf("not asked since the zone has changed: %s %s", got.State, got.Message)
 			}
-			if got := row(www); got.State != sync.StateInSync {
+			if got := row(www); got.State != syncv1.StateInSync {
 				t.Errorf("asked again: %s %s", got.State, got.Message)
 			}
 		})
@@ -63,13 +63,13 @@ func TestAnswersWithoutASerial(t *testing.T) {
 		Namespace: z.Namespace, Provider: "etcd", Pod: "etcd/", Role: observe.Primary, Addr: s.Addr, Unsigned: true, Shared: true, ReadBy: v1beta1.ReadByQuery,
 	}}
 	seen := observe.New(observe.Options{}).ObserveNames(t.Context(), observe.Peer{Addr: s.Addr}, observe.Zone{Name: "example.com."}, nil, time.Now(), d.QuestionFor(wwwA))
-	if row := rowOf(d, replica, seen, r); row.Serial != nil || row.State != sync.StateDivergent {
+	if row := rowOf(d, replica, seen, r); row.Serial != nil || row.State != syncv1.StateDivergent {
 		t.Errorf("row %+v", row)
 	}
 }
 
 // rowOf returns the row of the only server of a record.
-func rowOf(d *DesiredState, server []observe.Server, seen observe.Observation, r *v1beta1.ARecord) sync.ServerStatus {
+func rowOf(d *DesiredState, server []observe.Server, seen observe.Observation, r *v1beta1.ARecord) syncv1.ServerStatus {
 	var all []observe.Observation
 	return Evaluate(d, server, append(all, seen), time.Now(), History{}).RecordStatus(r).Servers[0]
 }

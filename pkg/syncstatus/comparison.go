@@ -4,7 +4,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	gosync "sync"
+	"sync"
 	"time"
 
 	"github.com/miekg/dns"
@@ -276,7 +276,7 @@ func (c *serverComparison) pickShown() {
 // comparisonCache caches the last comparison of each server of a zone, so that the next one costs as much as has changed.
 // It is safe for concurrent use.
 type comparisonCache struct {
-	mu   gosync.Mutex
+	mu   sync.Mutex
 	last map[serverID]*serverComparison
 	// union is the number of RRsets that are out of sync in any of these.
 	of    []*serverComparison

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
@@ -18,7 +18,7 @@ type statusFacts struct {
 	accepted status.Verdict
 	// stalled is the controller's condition if it has given up, else nil.
 	stalled *metav1.Condition
-	rows    []sync.ServerStatus
+	rows    []syncv1.ServerStatus
 	waiting []bool // by row: the zone is not configured there yet
 	// stored are the conditions of the object itself; where they agree, their transition times are used.
 	stored     []metav1.Condition
@@ -35,17 +35,17 @@ type statusFacts struct {
 }
 
 // severity orders states for messages, the most severe first.
-var severity = []sync.ServerState{
-	sync.StateDivergent, sync.StateMissing, sync.StateShadowed, sync.StateBogus, sync.StateLame, sync.StateRefused, sync.StateNotLoaded, sync.StateHeld,
-	sync.StateUnreachable, sync.StateStale,
+var severity = []syncv1.ServerState{
+	syncv1.StateDivergent, syncv1.StateMissing, syncv1.StateShadowed, syncv1.StateBogus, syncv1.StateLame, syncv1.StateRefused, syncv1.StateNotLoaded, syncv1.StateHeld,
+	syncv1.StateUnreachable, syncv1.StateStale,
 }
 
-func (v statusFacts) buildStatus() sync.SyncStatusStatus {
+func (v statusFacts) buildStatus() syncv1.SyncStatusStatus {
 	programmed, propagated := v.programmed(), v.propagated()
 	propagated.Message = withRemark(propagated.Message, v.remark)
-	out := sync.SyncStatusStatus{Phase: v.phase()}
-	out.InSync = out.Phase == sync.PhaseInSync
-	if out.Phase == sync.PhaseFailed {
+	out := syncv1.SyncStatusStatus{Phase: v.phase()}
+	out.InSync = out.Phase == syncv1.PhaseInSync
+	if out.Phase == syncv1.PhaseFailed {
 		out.FailureReason, out.FailureMessage = v.accepted.Reason, v.accepted.Message
 		if v.accepted.Status == metav1.ConditionTrue {
 			out.FailureReason, out.FailureMessage = v.stalled.Reason, v.stalled.Message
@@ -53,12 +53,12 @@ func (v statusFacts) buildStatus() sync.SyncStatusStatus {
 		out.FailureMessage = withRemark(out.FailureMessage, v.remark)
 	}
 	out.Conditions = []metav1.Condition{
-		v.newCondition(sync.ConditionAccepted, v.accepted),
-		v.newCondition(sync.ConditionProgrammed, programmed),
-		v.newCondition(sync.ConditionPropagated, propagated),
+		v.newCondition(syncv1.ConditionAccepted, v.accepted),
+		v.newCondition(syncv1.ConditionProgrammed, programmed),
+		v.newCondition(syncv1.ConditionPropagated, propagated),
 	}
 	if validated := v.validated(); validated.Status != "" && v.accepted.Status != metav1.ConditionFalse {
-		out.Conditions = append(out.Conditions, v.newCondition(sync.ConditionValidated, validated))
+		out.Conditions = append(out.Conditions, v.newCondition(syncv1.ConditionValidated, validated))
 	}
 	return out
 }
@@ -83,39 +83,39 @@ func (v statusFacts) newCondition(kind string, s status.Verdict) metav1.Conditio
 	return c
 }
 
-func (v statusFacts) phase() sync.Phase {
+func (v statusFacts) phase() syncv1.Phase {
 	switch {
 	case v.accepted.Status == metav1.ConditionFalse:
-		return sync.PhaseFailed
+		return syncv1.PhaseFailed
 	case v.nothing:
-		return sync.PhaseInSync
-	case len(v.rows) == 0 || countState(v.rows, sync.StateUnreachable) == len(v.rows):
-		return sync.PhaseUnknown
-	case countState(v.rows, sync.StateInSync) == len(v.rows) && v.access.soon:
-		return sync.PhasePropagating
-	case countState(v.rows, sync.StateInSync) == len(v.rows) && v.access.problem != "":
-		return sync.PhaseOutOfSync
-	case countState(v.rows, sync.StateInSync) == len(v.rows):
-		return sync.PhaseInSync
+		return syncv1.PhaseInSync
+	case len(v.rows) == 0 || countState(v.rows, syncv1.StateUnreachable) == len(v.rows):
+		return syncv1.PhaseUnknown
+	case countState(v.rows, syncv1.StateInSync) == len(v.rows) && v.access.soon:
+		return syncv1.PhasePropagating
+	case countState(v.rows, syncv1.StateInSync) == len(v.rows) && v.access.problem != "":
+		return syncv1.PhaseOutOfSync
+	case countState(v.rows, syncv1.StateInSync) == len(v.rows):
+		return syncv1.PhaseInSync
 	case v.stalled != nil:
-		return sync.PhaseFailed
+		return syncv1.PhaseFailed
 	}
 	for i := range v.rows {
 		switch v.rows[i].State {
-		case sync.StateInSync, sync.StateStale:
-		case sync.StateNotLoaded, sync.StateRefused, sync.StateMissing:
+		case syncv1.StateInSync, syncv1.StateStale:
+		case syncv1.StateNotLoaded, syncv1.StateRefused, syncv1.StateMissing:
 			if !v.waiting[i] {
-				return sync.PhaseOutOfSync
+				return syncv1.PhaseOutOfSync
 			}
 		default:
-			return sync.PhaseOutOfSync
+			return syncv1.PhaseOutOfSync
 		}
 	}
-	return sync.PhasePropagating
+	return syncv1.PhasePropagating
 }
 
 func (v statusFacts) programmed() status.Verdict {
-	var primaries []sync.ServerStatus
+	var primaries []syncv1.ServerStatus
 	for i := range v.rows {
 		if v.rows[i].Role == string(observe.Primary) {
 			primaries = append(primaries, v.rows[i])
@@ -125,7 +125,7 @@ func (v statusFacts) programmed() status.Verdict {
 	case v.accepted.Status == metav1.ConditionFalse:
 		return status.False(v.accepted.Reason, "not accepted: "+v.accepted.Message)
 	case v.nothing:
-		return status.True(string(sync.StateInSync), "there is nothing to serve")
+		return status.True(string(syncv1.StateInSync), "there is nothing to serve")
 	case len(primaries) == 0:
 		return status.Unknown(status.NoPrimaryInstances, "the zone has no primary server")
 	}
@@ -141,7 +141,7 @@ func (v statusFacts) propagated() status.Verdict {
 	case v.accepted.Status == metav1.ConditionFalse:
 		return status.False(v.accepted.Reason, "not accepted: "+v.accepted.Message)
 	case v.nothing:
-		return status.True(string(sync.StateInSync), "there is nothing to serve")
+		return status.True(string(syncv1.StateInSync), "there is nothing to serve")
 	case len(v.rows) == 0:
 		return status.Unknown(status.NoPrimaryInstances, "the zone has no server")
 	}
@@ -155,24 +155,24 @@ func (v statusFacts) propagated() status.Verdict {
 
 // summarizeRows returns the verdict over some rows: True if all are in sync, Unknown if the others could not be asked, else
 // False with the most severe state as the reason.
-func summarizeRows(rows []sync.ServerStatus, one, many string) status.Verdict {
-	in := countState(rows, sync.StateInSync)
+func summarizeRows(rows []syncv1.ServerStatus, one, many string) status.Verdict {
+	in := countState(rows, syncv1.StateInSync)
 	if len(rows) == 1 {
 		many = one
 	}
 	message := fmt.Sprintf("%d of %d %s in sync", in, len(rows), many)
 	if in == len(rows) {
-		return status.True(string(sync.StateInSync), message)
+		return status.True(string(syncv1.StateInSync), message)
 	}
 	worst, names := worstState(rows)
 	message += fmt.Sprintf("; %s: %s", worst, strings.Join(names, ", "))
-	if in+countState(rows, sync.StateUnreachable) == len(rows) {
+	if in+countState(rows, syncv1.StateUnreachable) == len(rows) {
 		return status.Unknown(string(worst), message)
 	}
 	return status.False(string(worst), message)
 }
 
-func worstState(rows []sync.ServerStatus) (sync.ServerState, []string) {
+func worstState(rows []syncv1.ServerStatus) (syncv1.ServerState, []string) {
 	for _, state := range severity {
 		var names []string
 		for _, r := range rows {
@@ -187,7 +187,7 @@ func worstState(rows []sync.ServerStatus) (sync.ServerState, []string) {
 	return "", nil
 }
 
-func countState(rows []sync.ServerStatus, state sync.ServerState) int {
+func countState(rows []syncv1.ServerStatus, state syncv1.ServerState) int {
 	n := 0
 	for i := range rows {
 		if rows[i].State == state {
@@ -197,10 +197,10 @@ func countState(rows []sync.ServerStatus, state sync.ServerState) int {
 	return n
 }
 
-func summarizeServers(rows []sync.ServerStatus) sync.Summary {
-	return sync.Summary{
-		Servers:     int32(len(rows)),                               //nolint:gosec // pods
-		InSync:      int32(countState(rows, sync.StateInSync)),      //nolint:gosec // pods
-		Unreachable: int32(countState(rows, sync.StateUnreachable)), //nolint:gosec // pods
+func summarizeServers(rows []syncv1.ServerStatus) syncv1.Summary {
+	return syncv1.Summary{
+		Servers:     int32(len(rows)),                                 //nolint:gosec // pods
+		InSync:      int32(countState(rows, syncv1.StateInSync)),      //nolint:gosec // pods
+		Unreachable: int32(countState(rows, syncv1.StateUnreachable)), //nolint:gosec // pods
 	}
 }

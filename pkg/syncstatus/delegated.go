@@ -25,11 +25,11 @@ const (
 // delegated says whether the zones above have what resolvers need to reach the zone and to validate it. Name servers are compared here, if
 // the parent is known. What becomes of the zone's DS records is known to the controller alone, and is in the DNSZone's own condition. The
 // Status is empty if nothing is known of a zone above.
-func (j *Evaluation) delegated(parent *Evaluation) (v status.Verdict) {
+func (ev *Evaluation) delegated(parent *Evaluation) (v status.Verdict) {
 	if parent != nil {
-		v = j.delegatedBy(parent)
+		v = ev.delegatedBy(parent)
 	}
-	if own := meta.FindStatusCondition(j.zone.Status.Conditions, status.Delegated); own != nil && (v.Status == "" || v.Holds()) {
+	if own := meta.FindStatusCondition(ev.zone.Status.Conditions, status.Delegated); own != nil && (v.Status == "" || v.Holds()) {
 		return status.Verdict{Status: own.Status, Reason: own.Reason, Message: own.Message}
 	}
 	return v
@@ -37,9 +37,9 @@ func (j *Evaluation) delegated(parent *Evaluation) (v status.Verdict) {
 
 // delegatedBy compares the delegation and its glue (RFC 1034 section 4.2.2) in the parent with those in the zone, as their newest primaries
 // hold them.
-func (j *Evaluation) delegatedBy(parent *Evaluation) status.Verdict {
-	zone, above := j.newestContent(), parent.newestContent()
-	name, from := j.ZoneName(), parent.shortName()
+func (ev *Evaluation) delegatedBy(parent *Evaluation) status.Verdict {
+	zone, above := ev.newestContent(), parent.newestContent()
+	name, from := ev.ZoneName(), parent.shortName()
 	switch {
 	case zone == nil:
 		return status.Unknown(reasonUncomparable, "no server of the zone has content to compare")
@@ -76,17 +76,17 @@ func valuesText(s rrset.RRset) string {
 }
 
 // ofApex are the servers whose apex is the zone object's; all if none is.
-func (j *Evaluation) ofApex() []serverAnswer {
-	own := slices.DeleteFunc(slices.Clone(j.servers), func(e serverAnswer) bool { return e.shared != "" })
+func (ev *Evaluation) ofApex() []serverAnswer {
+	own := slices.DeleteFunc(slices.Clone(ev.servers), func(e serverAnswer) bool { return e.shared != "" })
 	if len(own) == 0 {
-		return j.servers
+		return ev.servers
 	}
 	return own
 }
 
 // newestContent is the content of the first server that has the newest serial; nil if none has.
-func (j *Evaluation) newestContent() *observe.Mirror {
-	for _, e := range j.ofApex() {
+func (ev *Evaluation) newestContent() *observe.Mirror {
+	for _, e := range ev.ofApex() {
 		if e.mirror != nil && !e.mirror.IsPartial() && e.lag == 0 {
 			return e.mirror
 		}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -50,15 +50,15 @@ func TestDelegated(t *testing.T) {
 			}
 			parent := judge(above, tc.parent)
 			s := note(judge(below, nil).ZoneStatus(parent))
-			c := meta.FindStatusCondition(s.Status.Conditions, sync.ConditionDelegated)
+			c := meta.FindStatusCondition(s.Status.Conditions, syncv1.ConditionDelegated)
 			if c == nil || c.Reason != tc.reason || !strings.Contains(c.Message, tc.says) || (c.Status == "True") != (tc.reason == "Delegated") {
 				t.Errorf("%+v, want %s: %s", c, tc.reason, tc.says)
 			}
-			if s.Status.Phase != sync.PhaseInSync {
+			if s.Status.Phase != syncv1.PhaseInSync {
 				t.Errorf("the phase is %s", s.Status.Phase)
 			}
 			unknown := Evaluate(parent.DesiredState, servers(), []observe.Observation{silent(), silent()}, asked, History{})
-			if c := meta.FindStatusCondition(note(judge(below, nil).ZoneStatus(unknown)).Status.Conditions, sync.ConditionDelegated); c.Status != "Unknown" {
+			if c := meta.FindStatusCondition(note(judge(below, nil).ZoneStatus(unknown)).Status.Conditions, syncv1.ConditionDelegated); c.Status != "Unknown" {
 				t.Errorf("without the parent: %+v", c)
 			}
 		})
@@ -79,7 +79,7 @@ func TestDelegatedByDS(t *testing.T) {
 		return Evaluate(NewDesiredState(z, desired, nil, nil), servers(), []observe.Observation{o, o}, asked, History{})
 	}
 	reason := func(parent *Evaluation) string {
-		c := meta.FindStatusCondition(note(judge(zone).ZoneStatus(parent)).Status.Conditions, sync.ConditionDelegated)
+		c := meta.FindStatusCondition(note(judge(zone).ZoneStatus(parent)).Status.Conditions, syncv1.ConditionDelegated)
 		if c == nil {
 			return ""
 		}

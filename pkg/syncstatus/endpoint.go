@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -19,7 +19,7 @@ import (
 // EndpointStatus judges a DNSEndpoint, as it was when its zones were declared. in are all zones that take endpoints of it or hold data of
 // it; unplaced are the indexes of its endpoints that no zone takes. now is the time of the request. Of a zone in another namespace it
 // reveals no more than name and servers.
-func EndpointStatus(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, now time.Time) *sync.SyncStatus {
+func EndpointStatus(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, now time.Time) *syncv1.SyncStatus {
 	in = slices.SortedFunc(slices.Values(in), func(a, b *Evaluation) int {
 		return cmp.Or(cmp.Compare(a.ZoneName(), b.ZoneName()), cmp.Compare(a.zone.Namespace, b.zone.Namespace))
 	})
@@ -27,15 +27,15 @@ func EndpointStatus(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, n
 	v := statusFacts{stalled: stalledCondition(e), stored: e.Status.Conditions, generation: e.Generation, at: now}
 	var zones, remarks []string
 	var expires time.Time
-	for _, j := range in {
-		p := j.partOf(e)
-		v.access = v.access.or(j.access)
-		v.stalled = cmp.Or(v.stalled, j.zoneFailure(e.Namespace))
+	for _, ev := range in {
+		p := ev.partOf(e)
+		v.access = v.access.or(ev.access)
+		v.stalled = cmp.Or(v.stalled, ev.zoneFailure(e.Namespace))
 		out.RRsets = mergeRRsets(out.RRsets, p.desiredRRsets())
 		rows, waiting := p.serverRowsFor(e.Namespace)
-		v.gaps, out.Chain = append(v.gaps, j.gaps...), append(out.Chain, j.chain(rows, p.keys)...)
+		v.gaps, out.Chain = append(v.gaps, ev.gaps...), append(out.Chain, ev.chain(rows, p.keys)...)
 		for i := range rows {
-			rows[i].Zone = j.shortName()
+			rows[i].Zone = ev.shortName()
 		}
 		v.rows, v.waiting = append(v.rows, rows...), append(v.waiting, waiting...)
 		if p.at.Before(v.at) {
@@ -44,9 +44,9 @@ func EndpointStatus(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, n
 		if at := p.cachesExpireAt(); at.After(expires) {
 			expires = at
 		}
-		zones = append(zones, j.shortName())
-		if remark := j.waitRemark(); remark != "" {
-			remarks = append(remarks, j.shortName()+": "+remark)
+		zones = append(zones, ev.shortName())
+		if remark := ev.waitRemark(); remark != "" {
+			remarks = append(remarks, ev.shortName()+": "+remark)
 		}
 	}
 	v.remark = strings.Join(remarks, "; ")
@@ -61,9 +61,9 @@ func EndpointStatus(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, n
 }
 
 // mergeRRsets adds RRsets to those of other zones. A name can be in two zones: where it is, and where it was.
-func mergeRRsets(all, more []sync.RRset) []sync.RRset {
+func mergeRRsets(all, more []syncv1.RRset) []syncv1.RRset {
 	for _, s := range more {
-		i := slices.IndexFunc(all, func(o sync.RRset) bool { return o.Name == s.Name && o.Type == s.Type })
+		i := slices.IndexFunc(all, func(o syncv1.RRset) bool { return o.Name == s.Name && o.Type == s.Type })
 		switch {
 		case i < 0:
 			all = append(all, s)
@@ -84,13 +84,13 @@ func acceptedEndpoints(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int
 	}
 	facts := status.EndpointFacts{Generation: e.Generation}
 	var notes []string
-	for _, j := range in {
-		decls := j.endpointsOf(e)
+	for _, ev := range in {
+		decls := ev.endpointsOf(e)
 		if len(decls.Endpoints) == 0 && !decls.taken {
 			continue // It only holds data that is to be removed.
 		}
-		if j.problem != nil {
-			return status.False(j.problem.Reason, "zone "+j.shortName()+": "+j.problemFor(e.Namespace))
+		if ev.problem != nil {
+			return status.False(ev.problem.Reason, "zone "+ev.shortName()+": "+ev.problemFor(e.Namespace))
 		}
 		facts.Zones = append(facts.Zones, decls.EndpointZoneFacts)
 		notes = append(notes, decls.notes...)
@@ -116,17 +116,17 @@ type endpointZoneFacts struct {
 	notes []string
 }
 
-func (j *Evaluation) endpointsOf(e *v1alpha1.DNSEndpoint) endpointZoneFacts {
+func (ev *Evaluation) endpointsOf(e *v1alpha1.DNSEndpoint) endpointZoneFacts {
 	f := endpointZoneFacts{EndpointZoneFacts: status.EndpointZoneFacts{
-		Namespace: j.zone.Namespace, Name: j.zone.Name, ZoneName: j.shortName(), Problem: status.True(status.Accepted, ""),
+		Namespace: ev.zone.Namespace, Name: ev.zone.Name, ZoneName: ev.shortName(), Problem: status.True(status.Accepted, ""),
 	}}
-	if j.desired == nil {
+	if ev.desired == nil {
 		f.taken = slices.ContainsFunc(e.Spec.Endpoints, func(endpoint *v1alpha1.Endpoint) bool {
-			return endpoint != nil && rrset.IsSubdomain(absoluteName(endpoint.DNSName), j.ZoneName())
+			return endpoint != nil && rrset.IsSubdomain(absoluteName(endpoint.DNSName), ev.ZoneName())
 		})
 		return f
 	}
-	for id, d := range j.desired.Of(source.KeyOf(e)) {
+	for id, d := range ev.desired.Of(source.KeyOf(e)) {
 		if d.Ref.UID != e.UID {
 			continue
 		}
@@ -151,9 +151,9 @@ func (j *Evaluation) endpointsOf(e *v1alpha1.DNSEndpoint) endpointZoneFacts {
 
 // problemFor is what is wrong with the zone for readers of a namespace: of a zone elsewhere they may not know more than that something
 // is.
-func (j *Evaluation) problemFor(namespace string) string {
-	if j.zone.Namespace == namespace {
-		return j.problem.Message
+func (ev *Evaluation) problemFor(namespace string) string {
+	if ev.zone.Namespace == namespace {
+		return ev.problem.Message
 	}
 	return hiddenProblem
 }

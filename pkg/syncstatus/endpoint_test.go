@@ -10,7 +10,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -40,7 +40,7 @@ func otherZone(z *v1beta1.DNSZone) {
 }
 
 func TestEndpoint(t *testing.T) {
-	states := func(s ...sync.ServerState) []sync.ServerState { return s }
+	states := func(s ...syncv1.ServerState) []syncv1.ServerState { return s }
 	four := states("InSync", "InSync", "InSync", "InSync")
 	lags := []int64{0, 0, 0, 0}
 	const accepted, inStep = "True Accepted", "True InSync"
@@ -61,7 +61,7 @@ func TestEndpoint(t *testing.T) {
 		silent   string // in no message
 	}{
 		"every server of both zones serves it": {
-			want: outcome{sync.PhaseInSync, four, lags, accepted, inStep, inStep, ""}, zone: "example.com,example.org", says: "4 of 4 servers",
+			want: outcome{syncv1.PhaseInSync, four, lags, accepted, inStep, inStep, ""}, zone: "example.com,example.org", says: "4 of 4 servers",
 		},
 		"a secondary of one zone is behind": {
 			change: func(zone, server int, o *observe.Observation) {
@@ -69,7 +69,7 @@ func TestEndpoint(t *testing.T) {
 					*o = without(*o, 6)
 				}
 			},
-			want: outcome{sync.PhasePropagating, states("InSync", "InSync", "InSync", "Stale"), []int64{0, 0, 0, 1}, accepted, inStep, "False Stale", ""},
+			want: outcome{syncv1.PhasePropagating, states("InSync", "InSync", "InSync", "Stale"), []int64{0, 0, 0, 1}, accepted, inStep, "False Stale", ""},
 			zone: "example.com,example.org",
 		},
 		"not programmed in one zone yet": {
@@ -79,7 +79,7 @@ func TestEndpoint(t *testing.T) {
 					*o = without(*o, 7)
 				}
 			},
-			want: outcome{sync.PhasePropagating, states("InSync", "InSync", "Stale", "Stale"), lags, accepted, "False Stale", "False Stale", ""},
+			want: outcome{syncv1.PhasePropagating, states("InSync", "InSync", "Stale", "Stale"), lags, accepted, "False Stale", "False Stale", ""},
 			zone: "example.com,example.org", says: "2 of 4",
 		},
 		"gone from one zone": {
@@ -88,32 +88,32 @@ func TestEndpoint(t *testing.T) {
 					*o = without(*o, 7)
 				}
 			},
-			want: outcome{sync.PhaseOutOfSync, states("InSync", "InSync", "Missing", "Missing"), lags, accepted, "False Missing", "False Missing", ""},
+			want: outcome{syncv1.PhaseOutOfSync, states("InSync", "InSync", "Missing", "Missing"), lags, accepted, "False Missing", "False Missing", ""},
 			zone: "example.com,example.org",
 		},
 		"no zone": {
 			zones: []func(*v1beta1.DNSZone){}, unplaced: []int{0, 1},
-			want: outcome{sync.PhaseFailed, nil, nil, "False NoMatchingZone", "False NoMatchingZone", "False NoMatchingZone", "NoMatchingZone"},
+			want: outcome{syncv1.PhaseFailed, nil, nil, "False NoMatchingZone", "False NoMatchingZone", "False NoMatchingZone", "NoMatchingZone"},
 			says: "spec.endpoints[0] www.example.com/A: no DNSZone",
 		},
 		"a zone for one of two": {
 			zones: []func(*v1beta1.DNSZone){nil}, unplaced: []int{1},
-			want: outcome{sync.PhaseFailed, states("InSync", "InSync"), []int64{0, 0}, "False NoMatchingZone", "False NoMatchingZone", "False NoMatchingZone", "NoMatchingZone"},
+			want: outcome{syncv1.PhaseFailed, states("InSync", "InSync"), []int64{0, 0}, "False NoMatchingZone", "False NoMatchingZone", "False NoMatchingZone", "NoMatchingZone"},
 			zone: "example.com", says: "1 of 2 endpoints are accepted; spec.endpoints[1] www.example.org/A: no DNSZone",
 		},
 		"an invalid one": {
 			endpoint: func(e *v1alpha1.DNSEndpoint) { e.Spec.Endpoints[1].RecordType = "ALIAS" },
-			want:     outcome{sync.PhaseFailed, four, lags, "False Invalid", "False Invalid", "False Invalid", "Invalid"},
+			want:     outcome{syncv1.PhaseFailed, four, lags, "False Invalid", "False Invalid", "False Invalid", "Invalid"},
 			zone:     "example.com,example.org", says: `spec.endpoints[1] (www.example.org ALIAS): recordType: "ALIAS" is not published`,
 		},
 		"a conflict": {
 			beside: older,
-			want:   outcome{sync.PhaseFailed, states("InSync", "InSync", "InSync", "InSync"), lags, "False Conflict", "False Conflict", "False Conflict", "Conflict"},
+			want:   outcome{syncv1.PhaseFailed, states("InSync", "InSync", "InSync", "InSync"), lags, "False Conflict", "False Conflict", "False Conflict", "Conflict"},
 			zone:   "example.com,example.org", says: "www.example.com. is an alias, declared by CNAMERecord dns/alias",
 		},
 		"a zone that is wrong elsewhere": {
 			problem: &Problem{"DuplicateZone", "declared by secret as well"},
-			want:    outcome{sync.PhaseFailed, four, lags, "False DuplicateZone", "False DuplicateZone", "False DuplicateZone", "DuplicateZone"},
+			want:    outcome{syncv1.PhaseFailed, four, lags, "False DuplicateZone", "False DuplicateZone", "False DuplicateZone", "DuplicateZone"},
 			zone:    "example.com,example.org", says: "zone example.org: it is not served", silent: "secret",
 		},
 		"a paused zone": {
@@ -121,7 +121,7 @@ func TestEndpoint(t *testing.T) {
 				otherZone(z)
 				z.Annotations = map[string]string{v1beta1.PausedAnnotation: "true"}
 			}},
-			want: outcome{sync.PhaseInSync, four, lags, accepted, inStep, inStep, ""},
+			want: outcome{syncv1.PhaseInSync, four, lags, accepted, inStep, inStep, ""},
 			zone: "example.com,example.org", says: "example.org: the zone is paused",
 		},
 		"nothing declared": {
@@ -129,7 +129,7 @@ func TestEndpoint(t *testing.T) {
 			endpoint: func(e *v1alpha1.DNSEndpoint) {
 				e.Spec.Endpoints, e.Status.Zones = nil, nil
 			},
-			want: outcome{sync.PhaseInSync, nil, nil, accepted, inStep, inStep, ""}, says: "nothing to serve",
+			want: outcome{syncv1.PhaseInSync, nil, nil, accepted, inStep, inStep, ""}, says: "nothing to serve",
 		},
 		"renamed, and the old name still served": {
 			endpoint: func(e *v1alpha1.DNSEndpoint) {
@@ -141,7 +141,7 @@ func TestEndpoint(t *testing.T) {
 					*o = with(without(*o, 7), "www.example.org.")
 				}
 			},
-			want: outcome{sync.PhasePropagating, states("InSync", "InSync", "Stale", "Stale"), lags, accepted, "False Stale", "False Stale", ""},
+			want: outcome{syncv1.PhasePropagating, states("InSync", "InSync", "Stale", "Stale"), lags, accepted, "False Stale", "False Stale", ""},
 			zone: "example.com,example.org",
 		},
 		"being deleted, still served": {
@@ -151,12 +151,12 @@ func TestEndpoint(t *testing.T) {
 					*o = with(*o, "www.example.org.")
 				}
 			},
-			want: outcome{sync.PhasePropagating, states("InSync", "InSync", "Stale", "Stale"), lags, "True Deleting", "False Stale", "False Stale", ""},
+			want: outcome{syncv1.PhasePropagating, states("InSync", "InSync", "Stale", "Stale"), lags, "True Deleting", "False Stale", "False Stale", ""},
 			zone: "example.com,example.org",
 		},
 		"being deleted, gone": {
 			endpoint: deleting,
-			want:     outcome{sync.PhaseInSync, four, lags, "True Deleting", inStep, inStep, ""}, zone: "example.com,example.org",
+			want:     outcome{syncv1.PhaseInSync, four, lags, "True Deleting", inStep, inStep, ""}, zone: "example.com,example.org",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestEndpoint(t *testing.T) {
 func deleting(e *v1alpha1.DNSEndpoint) { e.DeletionTimestamp = &metav1.Time{Time: asked} }
 
 // checkWords looks into the message of the phase, and for what must be in no message.
-func checkWords(t *testing.T, s *sync.SyncStatus, says, silent string) {
+func checkWords(t *testing.T, s *syncv1.SyncStatus, says, silent string) {
 	t.Helper()
 	phase := s.Status.Conditions[len(s.Status.Conditions)-1].Message
 	if s.Status.FailureReason != "" {
@@ -261,8 +261,8 @@ func TestPausedZoneSaysSo(t *testing.T) {
 	r := testRecord(z)
 	desired := build(t, z, r)
 	j := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7), holds(desired, 7)}, asked, History{})
-	for _, s := range []*sync.SyncStatus{j.ZoneStatus(nil), j.RecordStatus(r)} {
-		if s.Status.Phase != sync.PhaseInSync {
+	for _, s := range []*syncv1.SyncStatus{j.ZoneStatus(nil), j.RecordStatus(r)} {
+		if s.Status.Phase != syncv1.PhaseInSync {
 			t.Errorf("%s is %s, want it judged as ever", s.Name, s.Status.Phase)
 		}
 		checkWords(t, s, "the zone is paused by its annotation bindy.firestoned.io/paused", "")

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -45,8 +45,8 @@ type serverAnswer struct {
 	service   netip.Addr // of the instance
 	// serviceAddresses are those at which clients reach the Service.
 	serviceAddresses []netip.Addr
-	row              sync.ServerStatus // State is set if mirror is nil
-	mirror           *observe.Mirror   // nil unless the state follows from the data
+	row              syncv1.ServerStatus // State is set if mirror is nil
+	mirror           *observe.Mirror     // nil unless the state follows from the data
 	observed         *observe.Observation
 	// since is when an answer of a server that is read by query must have been given, unless the zone has not changed.
 	since   time.Time
@@ -72,7 +72,7 @@ type serverAnswer struct {
 // Evaluate compares a zone with the answers of its servers. answers[i] is that of servers[i]; a server without an address needs
 // none. now is when the round ended.
 func Evaluate(d *DesiredState, servers []observe.Server, answers []observe.Observation, now time.Time, past History) *Evaluation {
-	j := &Evaluation{DesiredState: d, asked: servers, at: now, past: past, gaps: findGaps(past.Validation)}
+	ev := &Evaluation{DesiredState: d, asked: servers, at: now, past: past, gaps: findGaps(past.Validation)}
 	lines := map[string]*serialLine{}
 	for i, s := range servers {
 		e := d.readAnswer(s, answers[i])
@@ -87,18 +87,18 @@ func Evaluate(d *DesiredState, servers []observe.Server, answers []observe.Obser
 		if e.row.Serial != nil && !answers[i].Unverified {
 			lines[e.shared].add(uint32(*e.row.Serial), s.Role) //nolint:gosec // it was a uint32
 		}
-		if at := answers[i].At; !at.IsZero() && at.Before(j.at) {
-			j.at = at
+		if at := answers[i].At; !at.IsZero() && at.Before(ev.at) {
+			ev.at = at
 		}
-		j.servers = append(j.servers, e)
+		ev.servers = append(ev.servers, e)
 	}
-	j.access = j.readPaths(servers).withForeign(servers)
+	ev.access = ev.readPaths(servers).withForeign(servers)
 	for i, a := range answers {
-		s := &j.servers[i]
+		s := &ev.servers[i]
 		s.setReference(lines[s.shared].reference())
 		s.setBehindSince(past, a.At)
 	}
-	return j
+	return ev
 }
 
 // History is what was observed of a zone's servers before. The zero History has no observations.
@@ -187,7 +187,7 @@ func (e *serverAnswer) setReference(r reference) {
 
 // readAnswer makes a row of an answer, with its State if that does not depend on the data.
 func (d *DesiredState) readAnswer(s observe.Server, o observe.Observation) serverAnswer {
-	e := serverAnswer{id: serverID{s.Pod, s.Peer()}, namespace: s.Namespace, service: s.Service, serviceAddresses: s.ServiceAddresses, observed: &o, row: sync.ServerStatus{
+	e := serverAnswer{id: serverID{s.Pod, s.Peer()}, namespace: s.Namespace, service: s.Service, serviceAddresses: s.ServiceAddresses, observed: &o, row: syncv1.ServerStatus{
 		Instance: s.Instance, Pod: s.Pod, Role: string(s.Role), PodPhase: s.PodPhase, PodReady: s.PodReady,
 	}}
 	if s.ReadBy == v1beta1.ReadByQuery {
@@ -205,7 +205,7 @@ func (d *DesiredState) readAnswer(s observe.Server, o observe.Observation) serve
 	configured, why := d.hostStatus(s)
 	e.waiting, e.unsigned, e.configured, e.why = configured == v1beta1.ZoneClaimed, s.Unsigned, configured, why
 	if !s.Addr.IsValid() {
-		e.row.State, e.row.Message = sync.StateUnreachable, podMessage(s)
+		e.row.State, e.row.Message = syncv1.StateUnreachable, podMessage(s)
 		return e
 	}
 	e.row.Address = s.Addr.String()
@@ -229,7 +229,7 @@ func (d *DesiredState) readAnswer(s observe.Server, o observe.Observation) serve
 	switch {
 	case e.row.State == "":
 		e.mirror, e.answers = o.Mirror, o.Answers
-	case e.row.State == sync.StateUnreachable && s.Message != "":
+	case e.row.State == syncv1.StateUnreachable && s.Message != "":
 		e.row.Message += "; " + s.Message
 	case e.waiting && s.Provider == "":
 		e.row.Message += "; the zone is not configured on this instance yet"
@@ -240,7 +240,7 @@ func (d *DesiredState) readAnswer(s observe.Server, o observe.Observation) serve
 }
 
 // stateWithoutData is the state that follows from the answer alone; "" if it depends on the data.
-func stateWithoutData(o observe.Observation) (sync.ServerState, string) {
+func stateWithoutData(o observe.Observation) (syncv1.ServerState, string) {
 	state, message := answerState(o)
 	switch {
 	case state != "":
@@ -248,44 +248,44 @@ func stateWithoutData(o observe.Observation) (sync.ServerState, string) {
 	case o.Err != nil:
 		return transferState(o)
 	case o.Mirror == nil:
-		return sync.StateUnreachable, "the zone's data could not be fetched for comparison"
+		return syncv1.StateUnreachable, "the zone's data could not be fetched for comparison"
 	}
 	return "", ""
 }
 
 // answerState is the state that follows from the answer to the query for the SOA; "" if the server serves the zone.
-func answerState(o observe.Observation) (sync.ServerState, string) {
+func answerState(o observe.Observation) (syncv1.ServerState, string) {
 	switch {
 	case o.Rcode == observe.NoReply:
-		return sync.StateUnreachable, o.Message()
+		return syncv1.StateUnreachable, o.Message()
 	case o.Rcode == dns.RcodeServerFailure:
-		return sync.StateNotLoaded, "answers SERVFAIL: the zone is configured but has no data, or has expired"
+		return syncv1.StateNotLoaded, "answers SERVFAIL: the zone is configured but has no data, or has expired"
 	case o.Rcode == dns.RcodeNotAuth:
-		return sync.StateNotLoaded, "answers NOTAUTH: the zone is not loaded"
+		return syncv1.StateNotLoaded, "answers NOTAUTH: the zone is not loaded"
 	case o.Rcode == dns.RcodeRefused:
-		return sync.StateRefused, "answers REFUSED: the zone is not configured on this server, or the server refuses our queries"
+		return syncv1.StateRefused, "answers REFUSED: the zone is not configured on this server, or the server refuses our queries"
 	case o.Rcode == dns.RcodeNameError && o.AA:
-		return sync.StateLame, "answers NXDOMAIN for the zone's own name: it serves a parent zone but not this one"
+		return syncv1.StateLame, "answers NXDOMAIN for the zone's own name: it serves a parent zone but not this one"
 	case o.Rcode == dns.RcodeNameError:
-		return sync.StateLame, "answers NXDOMAIN without authority for the zone"
+		return syncv1.StateLame, "answers NXDOMAIN without authority for the zone"
 	case o.Rcode != dns.RcodeSuccess:
-		return sync.StateRefused, "answers " + wire.RcodeName(o.Rcode)
+		return syncv1.StateRefused, "answers " + wire.RcodeName(o.Rcode)
 	case !o.Authoritative && o.AA:
-		return sync.StateLame, "answers without an SOA for the zone's own name: it serves a parent zone but not this one"
+		return syncv1.StateLame, "answers without an SOA for the zone's own name: it serves a parent zone but not this one"
 	case !o.Authoritative:
-		return sync.StateLame, "answers without authority for the zone"
+		return syncv1.StateLame, "answers without authority for the zone"
 	}
 	return "", ""
 }
 
 // transferState is the state of a server that answers for the zone but whose data could not be transferred: whether it is as declared is
 // unknown.
-func transferState(o observe.Observation) (sync.ServerState, string) {
+func transferState(o observe.Observation) (syncv1.ServerState, string) {
 	var we *wire.Error
 	if errors.As(o.Err, &we) && (we.Rcode != dns.RcodeSuccess || we.TSIGError != 0) {
-		return sync.StateRefused, "answers queries, but its data cannot be compared: the zone transfer " + we.Detail()
+		return syncv1.StateRefused, "answers queries, but its data cannot be compared: the zone transfer " + we.Detail()
 	}
-	return sync.StateUnreachable, o.Message()
+	return syncv1.StateUnreachable, o.Message()
 }
 
 func podMessage(s observe.Server) string {
@@ -301,10 +301,10 @@ func podMessage(s observe.Server) string {
 }
 
 // compareRRsets compares the RRsets in keys on one server and returns its completed row.
-func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.ServerStatus {
+func (ev *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) syncv1.ServerStatus {
 	row := e.row
 	if e.mirror == nil {
-		j.setSecurity(&row, &e, keys)
+		ev.setSecurity(&row, &e, keys)
 		return row
 	}
 	var differing, missing int
@@ -313,21 +313,21 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 	var oldest time.Time
 	waiting, confirmed, held := true, true, false
 	for _, k := range keys {
-		want, have, at, known := e.contentAt(j.DesiredState, k)
+		want, have, at, known := e.contentAt(ev.DesiredState, k)
 		if !known {
-			unknown.add(e.mirror, k, j.isPending(k) || j.isUnobserved())
+			unknown.add(e.mirror, k, ev.isPending(k) || ev.isUnobserved())
 			continue
 		}
 		oldest = status.Earlier(oldest, at)
-		confirmed = confirmed && (!e.unsigned || j.isConfirmed(k))
-		if sameData(want, have) && !hidden.add(j.desired, &e, want) {
+		confirmed = confirmed && (!e.unsigned || ev.isConfirmed(k))
+		if sameData(want, have) && !hidden.add(ev.desired, &e, want) {
 			continue
 		}
 		differing++
-		if e.unsigned && j.isCached(k, have, at) {
+		if e.unsigned && ev.isCached(k, have, at) {
 			e.cached++
 		}
-		waiting, held = waiting && (j.isPending(k) || j.isUnobserved()), held || j.isHeld(k)
+		waiting, held = waiting && (ev.isPending(k) || ev.isUnobserved()), held || ev.isHeld(k)
 		if len(have.Rdata) == 0 {
 			missing++
 		}
@@ -335,14 +335,14 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 			row.Observed = append(row.Observed, renderRRset(k, have))
 		}
 	}
-	row.State, row.Message = j.stateByData(e, differing, missing, waiting)
+	row.State, row.Message = ev.stateByData(e, differing, missing, waiting)
 	e.markHeld(&row, held)
 	hidden.describeIn(&row, differing == len(hidden.shadows))
 	unknown.describeIn(&row, len(keys))
 	setObservedAt(&row, oldest)
 	e.confirmUnsigned(&row, confirmed)
-	e.nameOthers(j.DesiredState, &row, keys)
-	j.setSecurity(&row, &e, keys)
+	e.nameOthers(ev.DesiredState, &row, keys)
+	ev.setSecurity(&row, &e, keys)
 	return row
 }
 
@@ -350,8 +350,8 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 const maxOthers = 5
 
 // nameOthers says which values others have in RRsets of a server with an owner.
-func (e *serverAnswer) nameOthers(d *DesiredState, row *sync.ServerStatus, keys []rrset.Key) {
-	if e.owner == "" || row.State != sync.StateInSync && row.State != sync.StateDivergent {
+func (e *serverAnswer) nameOthers(d *DesiredState, row *syncv1.ServerStatus, keys []rrset.Key) {
+	if e.owner == "" || row.State != syncv1.StateInSync && row.State != syncv1.StateDivergent {
 		return
 	}
 	var all []string
@@ -367,28 +367,28 @@ func (e *serverAnswer) nameOthers(d *DesiredState, row *sync.ServerStatus, keys 
 }
 
 // stateByData is the state of a server on which so many RRsets are not as declared.
-func (j *Evaluation) stateByData(e serverAnswer, differing, missing int, pending bool) (sync.ServerState, string) {
+func (ev *Evaluation) stateByData(e serverAnswer, differing, missing int, pending bool) (syncv1.ServerState, string) {
 	switch {
 	case differing == 0:
-		return sync.StateInSync, e.saysAhead()
+		return syncv1.StateInSync, e.saysAhead()
 	case e.lag > 0:
-		return sync.StateStale, fmt.Sprintf("serial %d is %d behind %s", *e.row.Serial, e.lag, e.reference)
+		return syncv1.StateStale, fmt.Sprintf("serial %d is %d behind %s", *e.row.Serial, e.lag, e.reference)
 	case pending:
-		return sync.StateStale, "the change has not been programmed yet"
+		return syncv1.StateStale, "the change has not been programmed yet"
 	case e.unsigned:
 		return unsignedState(differing, missing, e.cached)
 	case e.lag < 0:
-		return sync.StateDivergent, cmp.Or(e.saysAhead(), fmt.Sprintf("serial %d is ahead of the primaries' %d: no transfer will repair it", *e.row.Serial, *e.reference.newest))
+		return syncv1.StateDivergent, cmp.Or(e.saysAhead(), fmt.Sprintf("serial %d is ahead of the primaries' %d: no transfer will repair it", *e.row.Serial, *e.reference.newest))
 	case differing == missing:
-		return sync.StateMissing, fmt.Sprintf("serial %d is the newest, but the data is missing", *e.row.Serial)
+		return syncv1.StateMissing, fmt.Sprintf("serial %d is the newest, but the data is missing", *e.row.Serial)
 	}
-	return sync.StateDivergent, fmt.Sprintf("serial %d is the newest, but the data is not what is declared", *e.row.Serial)
+	return syncv1.StateDivergent, fmt.Sprintf("serial %d is the newest, but the data is not what is declared", *e.row.Serial)
 }
 
 // markHeld marks a server that waits for nothing but the confirmation of what the zone's guard holds back.
-func (e *serverAnswer) markHeld(row *sync.ServerStatus, held bool) {
-	if held && e.lag <= 0 && (row.State == sync.StateStale || row.State == sync.StateInSync) {
-		row.State, row.Message = sync.StateHeld, "the zone's guard holds the change back"
+func (e *serverAnswer) markHeld(row *syncv1.ServerStatus, held bool) {
+	if held && e.lag <= 0 && (row.State == syncv1.StateStale || row.State == syncv1.StateInSync) {
+		row.State, row.Message = syncv1.StateHeld, "the zone's guard holds the change back"
 	}
 }
 
@@ -416,8 +416,8 @@ func sameData(want, have rrset.RRset) bool {
 	return want.TTL == have.TTL && slices.Equal(want.Rdata, have.Rdata)
 }
 
-func renderRRset(k rrset.Key, s rrset.RRset) sync.RRset {
-	out := sync.RRset{Name: k.Name, Type: dns.Type(k.Type).String()}
+func renderRRset(k rrset.Key, s rrset.RRset) syncv1.RRset {
+	out := syncv1.RRset{Name: k.Name, Type: dns.Type(k.Type).String()}
 	if len(s.Rdata) > 0 {
 		out.TTL, out.Rdata = new(int64(s.TTL)), s.Rdata
 	}

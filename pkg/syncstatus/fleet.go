@@ -8,19 +8,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
 
 // InstanceStatus judges an instance by its pods and their answers: seen has the answers of one, and is nil if no pod was asked.
-func InstanceStatus(i *v1beta1.Bind9Instance, servers []observe.Server, seen func(observe.Server) PodAnswers, now time.Time) *sync.SyncStatus {
+func InstanceStatus(i *v1beta1.Bind9Instance, servers []observe.Server, seen func(observe.Server) PodAnswers, now time.Time) *syncv1.SyncStatus {
 	return fleetStatus(newSyncStatus(i, InstanceKind.Kind), i.Status.LifecycleStatus, i.Status.Conditions, servers, seen, now)
 }
 
 // ClusterStatus judges a cluster of the given kind by the pods of its instances and their answers. The SyncStatus of a cluster-scoped one
 // is in the namespace of its instances.
-func ClusterStatus(kind Kind, c metav1.Object, s *v1beta1.Bind9ClusterStatus, servers []observe.Server, seen func(observe.Server) PodAnswers, now time.Time) *sync.SyncStatus {
+func ClusterStatus(kind Kind, c metav1.Object, s *v1beta1.Bind9ClusterStatus, servers []observe.Server, seen func(observe.Server) PodAnswers, now time.Time) *syncv1.SyncStatus {
 	out := newSyncStatus(c, kind.Kind)
 	if kind != ClusterKind {
 		out.ObjectRef.Namespace = ""
@@ -28,7 +28,7 @@ func ClusterStatus(kind Kind, c metav1.Object, s *v1beta1.Bind9ClusterStatus, se
 	return fleetStatus(out, s.LifecycleStatus, s.Conditions, servers, seen, now)
 }
 
-func fleetStatus(out *sync.SyncStatus, own v1beta1.LifecycleStatus, stored []metav1.Condition, servers []observe.Server, seen func(observe.Server) PodAnswers, now time.Time) *sync.SyncStatus {
+func fleetStatus(out *syncv1.SyncStatus, own v1beta1.LifecycleStatus, stored []metav1.Condition, servers []observe.Server, seen func(observe.Server) PodAnswers, now time.Time) *syncv1.SyncStatus {
 	podsReady, foreign := 0, ""
 	for _, s := range servers {
 		var answers PodAnswers
@@ -51,27 +51,27 @@ func fleetStatus(out *sync.SyncStatus, own v1beta1.LifecycleStatus, stored []met
 	}
 	propagated := zonesVerdict(ready, out.Servers)
 	v := statusFacts{generation: out.Generation, stored: stored, at: now}
-	out.Status.Conditions = []metav1.Condition{v.newCondition(sync.ConditionReady, ready), v.newCondition(sync.ConditionPropagated, propagated)}
+	out.Status.Conditions = []metav1.Condition{v.newCondition(syncv1.ConditionReady, ready), v.newCondition(syncv1.ConditionPropagated, propagated)}
 	switch {
 	case own.FailureReason != "" && ready.Status != metav1.ConditionTrue:
-		out.Status.Phase = sync.PhaseFailed
+		out.Status.Phase = syncv1.PhaseFailed
 		out.Status.FailureReason, out.Status.FailureMessage = own.FailureReason, own.FailureMessage
 	case len(servers) == 0:
-		out.Status.Phase = sync.PhaseUnknown
+		out.Status.Phase = syncv1.PhaseUnknown
 	case propagated.Holds():
-		out.Status.Phase, out.Status.InSync = sync.PhaseInSync, true
-	case ready.Holds() && propagated.Reason == string(sync.StateStale):
-		out.Status.Phase = sync.PhasePropagating
+		out.Status.Phase, out.Status.InSync = syncv1.PhaseInSync, true
+	case ready.Holds() && propagated.Reason == string(syncv1.StateStale):
+		out.Status.Phase = syncv1.PhasePropagating
 	default:
-		out.Status.Phase = sync.PhaseOutOfSync
+		out.Status.Phase = syncv1.PhaseOutOfSync
 	}
 	return out
 }
 
-func rowOfPod(s observe.Server, seen PodAnswers, namespace string) sync.ServerStatus {
-	row := sync.ServerStatus{
+func rowOfPod(s observe.Server, seen PodAnswers, namespace string) syncv1.ServerStatus {
+	row := syncv1.ServerStatus{
 		Instance: s.Instance, Pod: s.Pod, Role: string(s.Role), PodPhase: s.PodPhase, PodReady: s.PodReady,
-		State: sync.StateInSync, Restarts: s.Restarts, Version: seen.Version, Sidecar: seen.Sidecar,
+		State: syncv1.StateInSync, Restarts: s.Restarts, Version: seen.Version, Sidecar: seen.Sidecar,
 	}
 	if s.Namespace != namespace {
 		row.Namespace = s.Namespace
@@ -92,9 +92,9 @@ func rowOfPod(s observe.Server, seen PodAnswers, namespace string) sync.ServerSt
 		row.Message = fmt.Sprintf("%d of %d zones are out of sync; %s: %s", row.Zones.OutOfSync, len(seen.Zones), worst.Zone, worst.Message)
 	case s.PodReady:
 	case s.Addr.IsValid():
-		row.State, row.Message = sync.StateNotLoaded, cmp.Or(s.Message, "the pod is not ready")
+		row.State, row.Message = syncv1.StateNotLoaded, cmp.Or(s.Message, "the pod is not ready")
 	default:
-		row.State, row.Message = sync.StateUnreachable, podMessage(s)
+		row.State, row.Message = syncv1.StateUnreachable, podMessage(s)
 	}
 	return row
 }
@@ -114,7 +114,7 @@ func podsVerdict(ready, all int) status.Verdict {
 
 // zonesVerdict is about the zones of ready pods; pods that are not ready come first. Clients that wait for all SyncStatuses of a
 // namespace at once need it, too.
-func zonesVerdict(ready status.Verdict, rows []sync.ServerStatus) status.Verdict {
+func zonesVerdict(ready status.Verdict, rows []syncv1.ServerStatus) status.Verdict {
 	if !ready.Holds() {
 		return ready
 	}

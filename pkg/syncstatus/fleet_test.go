@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
 
@@ -29,18 +29,18 @@ func TestFleetAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		role    observe.Role
 		answer  observe.Observation
-		state   sync.ServerState
-		phase   sync.Phase
+		state   syncv1.ServerState
+		phase   syncv1.Phase
 		message string
 	}{
-		"level":                     {observe.Secondary, answering(7), sync.StateInSync, sync.PhaseInSync, ""},
-		"behind":                    {observe.Secondary, answering(5), sync.StateStale, sync.PhasePropagating, "1 of 2 zones are out of sync; b.example: serial 5 is 2 behind the primaries' 7"},
-		"ahead":                     {observe.Secondary, answering(9), sync.StateDivergent, sync.PhaseOutOfSync, "1 of 2 zones are out of sync; b.example: serial 9 is ahead of the primaries' 7: no transfer will repair it"},
-		"not loaded":                {observe.Secondary, failing(dns.RcodeServerFailure), sync.StateNotLoaded, sync.PhaseOutOfSync, "1 of 2 zones are out of sync; b.example: answers SERVFAIL: the zone is configured but has no data, or has expired"},
-		"a primary is no yardstick": {observe.Primary, answering(5), sync.StateInSync, sync.PhaseInSync, ""},
-		"only a parent is served":   {observe.Secondary, observe.Observation{Rcode: dns.RcodeNameError, AA: true}, sync.StateLame, sync.PhaseOutOfSync, "1 of 2 zones are out of sync; b.example: answers NXDOMAIN for the zone's own name: it serves a parent zone but not this one"},
-		"silent":                    {observe.Secondary, failing(observe.NoReply), sync.StateUnreachable, sync.PhaseOutOfSync, "1 of 2 zones are out of sync; b.example: no answer"},
-		"refused":                   {observe.Primary, failing(dns.RcodeRefused), sync.StateRefused, sync.PhaseOutOfSync, "1 of 2 zones are out of sync; b.example: answers REFUSED: the zone is not configured on this server, or the server refuses our queries"},
+		"level":                     {observe.Secondary, answering(7), syncv1.StateInSync, syncv1.PhaseInSync, ""},
+		"behind":                    {observe.Secondary, answering(5), syncv1.StateStale, syncv1.PhasePropagating, "1 of 2 zones are out of sync; b.example: serial 5 is 2 behind the primaries' 7"},
+		"ahead":                     {observe.Secondary, answering(9), syncv1.StateDivergent, syncv1.PhaseOutOfSync, "1 of 2 zones are out of sync; b.example: serial 9 is ahead of the primaries' 7: no transfer will repair it"},
+		"not loaded":                {observe.Secondary, failing(dns.RcodeServerFailure), syncv1.StateNotLoaded, syncv1.PhaseOutOfSync, "1 of 2 zones are out of sync; b.example: answers SERVFAIL: the zone is configured but has no data, or has expired"},
+		"a primary is no yardstick": {observe.Primary, answering(5), syncv1.StateInSync, syncv1.PhaseInSync, ""},
+		"only a parent is served":   {observe.Secondary, observe.Observation{Rcode: dns.RcodeNameError, AA: true}, syncv1.StateLame, syncv1.PhaseOutOfSync, "1 of 2 zones are out of sync; b.example: answers NXDOMAIN for the zone's own name: it serves a parent zone but not this one"},
+		"silent":                    {observe.Secondary, failing(observe.NoReply), syncv1.StateUnreachable, syncv1.PhaseOutOfSync, "1 of 2 zones are out of sync; b.example: no answer"},
+		"refused":                   {observe.Primary, failing(dns.RcodeRefused), syncv1.StateRefused, syncv1.PhaseOutOfSync, "1 of 2 zones are out of sync; b.example: answers REFUSED: the zone is not configured on this server, or the server refuses our queries"},
 	} {
 		i := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "i"}}
 		seen := PodAnswers{At: asked, Version: "9.18", Sidecar: "Ready", Zones: []ZoneAnswer{{"a.example", answering(7), &newest}, {"b.example", c.answer, &newest}}}
@@ -52,7 +52,7 @@ func TestFleetAnswers(t *testing.T) {
 		if row.Restarts != 2 || row.Version != "9.18" || row.Sidecar != "Ready" || s.ObservedAt == nil {
 			t.Errorf("%s: row %+v", name, row)
 		}
-		if ready := s.Status.Conditions[0]; ready.Type != sync.ConditionReady || ready.Status != metav1.ConditionTrue {
+		if ready := s.Status.Conditions[0]; ready.Type != syncv1.ConditionReady || ready.Status != metav1.ConditionTrue {
 			t.Errorf("%s: %+v, and the pod is ready", name, ready)
 		}
 	}
@@ -61,7 +61,7 @@ func TestFleetAnswers(t *testing.T) {
 // Serials wrap around (RFC 1982).
 func TestFleetSerialsWrap(t *testing.T) {
 	newest := uint32(2)
-	for serial, want := range map[uint32]sync.ServerState{2: sync.StateInSync, 4294967295: sync.StateStale, 5: sync.StateDivergent} {
+	for serial, want := range map[uint32]syncv1.ServerState{2: syncv1.StateInSync, 4294967295: syncv1.StateStale, 5: syncv1.StateDivergent} {
 		row := serverZone(observe.Secondary, ZoneAnswer{"a.example", answering(serial), &newest})
 		if row.State != want || *row.SerialLag != int64(int32(newest-serial)) {
 			t.Errorf("serial %d: %s, %d behind, want %s", serial, row.State, *row.SerialLag, want)

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -26,17 +26,17 @@ func TestForeignEndpoints(t *testing.T) {
 	for name, c := range map[string]struct {
 		servers []observe.Server
 		last    observe.Observation
-		phase   sync.Phase
+		phase   syncv1.Phase
 		reason  string
 	}{
-		"all in sync":            {on, good, sync.PhaseOutOfSync, status.ForeignPods},
-		"one behind":             {on, behind, sync.PhasePropagating, string(sync.StateStale)},
-		"without anybody else's": {servers(), good, sync.PhaseInSync, string(sync.StateInSync)},
+		"all in sync":            {on, good, syncv1.PhaseOutOfSync, status.ForeignPods},
+		"one behind":             {on, behind, syncv1.PhasePropagating, string(syncv1.StateStale)},
+		"without anybody else's": {servers(), good, syncv1.PhaseInSync, string(syncv1.StateInSync)},
 	} {
 		j := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), c.servers, []observe.Observation{good, c.last}, asked, History{})
-		for of, s := range map[string]*sync.SyncStatus{"record": note(j.RecordStatus(r)), "zone": note(j.ZoneStatus(nil))} {
-			propagated := meta.FindStatusCondition(s.Status.Conditions, sync.ConditionPropagated)
-			if s.Status.Phase != c.phase || s.Status.InSync != (c.phase == sync.PhaseInSync) || propagated.Reason != c.reason {
+		for of, s := range map[string]*syncv1.SyncStatus{"record": note(j.RecordStatus(r)), "zone": note(j.ZoneStatus(nil))} {
+			propagated := meta.FindStatusCondition(s.Status.Conditions, syncv1.ConditionPropagated)
+			if s.Status.Phase != c.phase || s.Status.InSync != (c.phase == syncv1.PhaseInSync) || propagated.Reason != c.reason {
 				t.Errorf("%s, %s: %s, %+v", name, of, s.Status.Phase, propagated)
 			}
 			if says := strings.Contains(propagated.Message, "Pod old"); says != (c.reason == status.ForeignPods) {
@@ -47,7 +47,7 @@ func TestForeignEndpoints(t *testing.T) {
 	i := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "b"}}
 	ready := observe.Server{Namespace: "dns", Instance: "b", Pod: "b-0", PodReady: true, Foreign: on[1].Foreign}
 	s := note(InstanceStatus(i, []observe.Server{ready}, nil, asked))
-	if c := s.Status.Conditions[0]; s.Status.Phase != sync.PhaseOutOfSync || c.Type != sync.ConditionReady || c.Reason != status.ForeignPods {
+	if c := s.Status.Conditions[0]; s.Status.Phase != syncv1.PhaseOutOfSync || c.Type != syncv1.ConditionReady || c.Reason != status.ForeignPods {
 		t.Errorf("instance: %s, %+v", s.Status.Phase, c)
 	}
 }

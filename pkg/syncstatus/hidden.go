@@ -9,7 +9,7 @@ import (
 
 	"github.com/miekg/dns"
 
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -154,7 +154,7 @@ func (h *obstacles) add(desired *source.Zone, e *serverAnswer, want rrset.RRset)
 }
 
 // describeIn adds the obstacles to the row of a server; nothing is true if nothing else is wrong.
-func (h *obstacles) describeIn(row *sync.ServerStatus, nothing bool) {
+func (h *obstacles) describeIn(row *syncv1.ServerStatus, nothing bool) {
 	for _, cut := range h.cuts[:min(len(h.cuts), maxObserved-min(len(row.Observed), maxObserved))] {
 		row.Observed = append(row.Observed, renderRRset(cut.Key, cut))
 	}
@@ -176,8 +176,8 @@ func (h *obstacles) describeIn(row *sync.ServerStatus, nothing bool) {
 	by := h.shadows[0]
 	row.ShadowedBy = strings.TrimSuffix(by.Zone, ".")
 	if message := shadowText(h.keys[0], by); nothing {
-		if row.State, row.Message = sync.StateShadowed, message; by.Rcode == observe.NoReply {
-			row.State = sync.StateUnreachable
+		if row.State, row.Message = syncv1.StateShadowed, message; by.Rcode == observe.NoReply {
+			row.State = syncv1.StateUnreachable
 		}
 	} else {
 		row.Message += "; " + message

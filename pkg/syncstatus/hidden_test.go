@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -43,26 +43,26 @@ func TestForeignDelegation(t *testing.T) {
 			r.Status.RecordHash, r.Status.PublishedName = source.Hash(d), tc.record+".example.com"
 			cut := delegation(tc.cut, tc.host)
 			j := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7), holds(desired, 7, cut)}, asked, History{})
-			for _, s := range []*sync.SyncStatus{note(j.RecordStatus(r)), note(j.ZoneStatus(nil))} {
+			for _, s := range []*syncv1.SyncStatus{note(j.RecordStatus(r)), note(j.ZoneStatus(nil))} {
 				row := s.Servers[1]
 				if !tc.hidden {
-					if row.State != sync.StateInSync || row.Message != "" || len(row.Observed) > 0 {
+					if row.State != syncv1.StateInSync || row.Message != "" || len(row.Observed) > 0 {
 						t.Errorf("%s: %+v, want it in sync", s.Name, row)
 					}
 					continue
 				}
 				says := "an undeclared delegation of " + tc.cut + " hides declared data"
-				if row.State != sync.StateDivergent || !strings.HasSuffix(row.Message, says) || s.Status.Phase != sync.PhaseOutOfSync {
+				if row.State != syncv1.StateDivergent || !strings.HasSuffix(row.Message, says) || s.Status.Phase != syncv1.PhaseOutOfSync {
 					t.Errorf("%s is %s: %s, %q", s.Name, s.Status.Phase, row.State, row.Message)
 				}
-				if diff := cmp.Diff([]sync.RRset{renderRRset(cut.Key, cut)}, row.Observed); diff != "" {
+				if diff := cmp.Diff([]syncv1.RRset{renderRRset(cut.Key, cut)}, row.Observed); diff != "" {
 					t.Errorf("%s shows (-want +got):\n%s", s.Name, diff)
 				}
-				if s.Servers[0].State != sync.StateInSync {
+				if s.Servers[0].State != syncv1.StateInSync {
 					t.Errorf("%s: the other server is %s", s.Name, s.Servers[0].State)
 				}
 			}
-			if row := j.ZoneStatus(nil).Servers[1]; tc.hidden && *row.Records != (sync.RecordCounts{InSync: 1, OutOfSync: 1, Undeclared: 1}) {
+			if row := j.ZoneStatus(nil).Servers[1]; tc.hidden && *row.Records != (syncv1.RecordCounts{InSync: 1, OutOfSync: 1, Undeclared: 1}) {
 				t.Errorf("counted %+v", *row.Records)
 			}
 		})
@@ -126,10 +126,10 @@ func TestDeclaredDelegation(t *testing.T) {
 		}
 	}
 	j := Evaluate(NewDesiredState(z, desired, objects, nil), servers(), []observe.Observation{holds(desired, 7), holds(desired, 7, other)}, asked, History{})
-	if row := j.RecordStatus(r).Servers[1]; row.State != sync.StateInSync {
+	if row := j.RecordStatus(r).Servers[1]; row.State != syncv1.StateInSync {
 		t.Errorf("the address: %+v", row)
 	}
-	if row := j.RecordStatus(n).Servers[1]; row.State == sync.StateInSync || strings.Contains(row.Message, "hides") {
+	if row := j.RecordStatus(n).Servers[1]; row.State == syncv1.StateInSync || strings.Contains(row.Message, "hides") {
 		t.Errorf("the delegation: %+v", row)
 	}
 }
@@ -149,24 +149,24 @@ func TestShadowed(t *testing.T) {
 	below := soa("www.example.com.")
 	for name, tc := range map[string]struct {
 		answers []observe.Answer
-		state   sync.ServerState
+		state   syncv1.ServerState
 		by      string
 		says    string
 	}{
-		"nobody asked":                {nil, sync.StateInSync, "", ""},
-		"as it is held":               {[]observe.Answer{{Held: held, Served: held}}, sync.StateInSync, "", ""},
-		"other data":                  {[]observe.Answer{{Held: held, Served: other}}, sync.StateShadowed, "", "holds the data, but answers otherwise for www.example.com. A: look for another zone, a view or a response policy"},
-		"no data":                     {[]observe.Answer{{Held: held, Served: none, Rcode: dns.RcodeNameError}}, sync.StateShadowed, "", "holds the data, but answers NXDOMAIN without it for www.example.com. A: look for another zone, a view or a response policy"},
-		"no data, of another zone":    {[]observe.Answer{{Held: held, Served: none, Zone: "www.example.com."}}, sync.StateShadowed, "www.example.com", "holds the data, but answers for www.example.com. A from its zone www.example.com., which hides it: declare the data there"},
-		"about other content":         {[]observe.Answer{{Held: other, Served: other}, {Held: other, Served: held}}, sync.StateInSync, "", ""},
-		"a zone below":                {[]observe.Answer{below}, sync.StateShadowed, "www.example.com", "holds the data, but answers for www.example.com. A from its zone www.example.com., which hides it: declare the data there"},
-		"a zone below has it, too":    {[]observe.Answer{below, {Held: held, Served: held}}, sync.StateInSync, "", ""},
-		"a zone beside":               {[]observe.Answer{soa("w.example.com.")}, sync.StateInSync, "", ""},
-		"a zone below is not loaded":  {[]observe.Answer{{Held: below.Held, Served: below.Held, Rcode: dns.RcodeServerFailure}}, sync.StateShadowed, "www.example.com", "holds the data, but answers for www.example.com. A from its zone www.example.com., which hides it: declare the data there"},
-		"a zone below is gone":        {[]observe.Answer{{Held: below.Held, Served: below.Held, Rcode: dns.RcodeNameError}}, sync.StateInSync, "", ""},
-		"no answer":                   {[]observe.Answer{{Held: held, Served: none, Rcode: observe.NoReply}}, sync.StateUnreachable, "", "answers for the zone, but not for www.example.com. A"},
-		"other data at another TTL":   {[]observe.Answer{{Held: held, Served: rrset.New(wwwA, 5, held.Rdata...)}}, sync.StateShadowed, "", "holds the data, but answers otherwise for www.example.com. A: look for another zone, a view or a response policy"},
-		"the answer is about another": {[]observe.Answer{{Held: rrset.RRset{Key: rrset.Key{Name: "x.example.com.", Type: dns.TypeA}}, Served: other}}, sync.StateInSync, "", ""},
+		"nobody asked":                {nil, syncv1.StateInSync, "", ""},
+		"as it is held":               {[]observe.Answer{{Held: held, Served: held}}, syncv1.StateInSync, "", ""},
+		"other data":                  {[]observe.Answer{{Held: held, Served: other}}, syncv1.StateShadowed, "", "holds the data, but answers otherwise for www.example.com. A: look for another zone, a view or a response policy"},
+		"no data":                     {[]observe.Answer{{Held: held, Served: none, Rcode: dns.RcodeNameError}}, syncv1.StateShadowed, "", "holds the data, but answers NXDOMAIN without it for www.example.com. A: look for another zone, a view or a response policy"},
+		"no data, of another zone":    {[]observe.Answer{{Held: held, Served: none, Zone: "www.example.com."}}, syncv1.StateShadowed, "www.example.com", "holds the data, but answers for www.example.com. A from its zone www.example.com., which hides it: declare the data there"},
+		"about other content":         {[]observe.Answer{{Held: other, Served: other}, {Held: other, Served: held}}, syncv1.StateInSync, "", ""},
+		"a zone below":                {[]observe.Answer{below}, syncv1.StateShadowed, "www.example.com", "holds the data, but answers for www.example.com. A from its zone www.example.com., which hides it: declare the data there"},
+		"a zone below has it, too":    {[]observe.Answer{below, {Held: held, Served: held}}, syncv1.StateInSync, "", ""},
+		"a zone beside":               {[]observe.Answer{soa("w.example.com.")}, syncv1.StateInSync, "", ""},
+		"a zone below is not loaded":  {[]observe.Answer{{Held: below.Held, Served: below.Held, Rcode: dns.RcodeServerFailure}}, syncv1.StateShadowed, "www.example.com", "holds the data, but answers for www.example.com. A from its zone www.example.com., which hides it: declare the data there"},
+		"a zone below is gone":        {[]observe.Answer{{Held: below.Held, Served: below.Held, Rcode: dns.RcodeNameError}}, syncv1.StateInSync, "", ""},
+		"no answer":                   {[]observe.Answer{{Held: held, Served: none, Rcode: observe.NoReply}}, syncv1.StateUnreachable, "", "answers for the zone, but not for www.example.com. A"},
+		"other data at another TTL":   {[]observe.Answer{{Held: held, Served: rrset.New(wwwA, 5, held.Rdata...)}}, syncv1.StateShadowed, "", "holds the data, but answers otherwise for www.example.com. A: look for another zone, a view or a response policy"},
+		"the answer is about another": {[]observe.Answer{{Held: rrset.RRset{Key: rrset.Key{Name: "x.example.com.", Type: dns.TypeA}}, Served: other}}, syncv1.StateInSync, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := holds(desired, 7)
@@ -177,17 +177,17 @@ func TestShadowed(t *testing.T) {
 			d := NewDesiredState(z, desired, []source.Object{r}, nil)
 			before := Evaluate(d, servers(), []observe.Observation{holds(desired, 7), holds(desired, 7)}, asked, History{}).ZoneStatus(nil)
 			j := Evaluate(d, servers(), []observe.Observation{holds(desired, 7), o}, asked, History{})
-			for _, s := range []*sync.SyncStatus{note(j.RecordStatus(r)), note(j.ZoneStatus(nil))} {
+			for _, s := range []*syncv1.SyncStatus{note(j.RecordStatus(r)), note(j.ZoneStatus(nil))} {
 				row := s.Servers[1]
-				if row.State != tc.state || row.ShadowedBy != tc.by || row.Message != tc.says || s.Status.InSync != (tc.state == sync.StateInSync) {
+				if row.State != tc.state || row.ShadowedBy != tc.by || row.Message != tc.says || s.Status.InSync != (tc.state == syncv1.StateInSync) {
 					t.Errorf("%s: %s %q %q, %s", s.Name, row.State, row.ShadowedBy, row.Message, s.Status.Phase)
 				}
-				if s.Servers[0].State != sync.StateInSync {
+				if s.Servers[0].State != syncv1.StateInSync {
 					t.Errorf("%s: the other server is %s", s.Name, s.Servers[0].State)
 				}
 			}
 			out := int32(0)
-			if tc.state != sync.StateInSync {
+			if tc.state != syncv1.StateInSync {
 				out = 1
 			}
 			if got := j.ZoneStatus(nil).Summary.RecordsOutOfSync; got != out || before.Summary.RecordsOutOfSync != 0 {
@@ -209,7 +209,7 @@ func TestDeletedObjectIsOutOfSyncWhereItsFormerNameIsServed(t *testing.T) {
 	old := rrset.New(rrset.Key{Name: "old.example.com.", Type: dns.TypeA}, 300, "192.0.2.1")
 	j := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7), holds(desired, 6, old)}, asked, History{})
 	s := j.RecordStatus(r)
-	if s.Servers[0].State != sync.StateInSync || s.Servers[1].State != sync.StateStale || s.Status.InSync {
+	if s.Servers[0].State != syncv1.StateInSync || s.Servers[1].State != syncv1.StateStale || s.Status.InSync {
 		t.Errorf("%s: %s, %s", s.Status.Phase, s.Servers[0].State, s.Servers[1].State)
 	}
 }

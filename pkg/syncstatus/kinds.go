@@ -12,7 +12,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 )
 
@@ -70,27 +70,27 @@ func ParseName(name string) (kind Kind, object string, ok bool) {
 	return Kind{}, "", false
 }
 
-var ownVersion = sync.SchemeGroupVersion.String()
+var ownVersion = syncv1.SchemeGroupVersion.String()
 
 // Describe returns a SyncStatus of an object, without its state. To tools that look at all kinds, it is a child of the object: it has an
 // owner, a UID of its own, and nothing by which they would take it for something that a user has declared.
-func Describe(kind, namespace, name string, uid types.UID, generation int64) *sync.SyncStatus {
+func Describe(kind, namespace, name string, uid types.UID, generation int64) *syncv1.SyncStatus {
 	version := v1beta1.GroupVersion
 	if kind == EndpointKind.Kind {
 		version = EndpointKind.GroupVersion()
 	}
-	return &sync.SyncStatus{
+	return &syncv1.SyncStatus{
 		TypeMeta: metav1.TypeMeta{APIVersion: ownVersion, Kind: "SyncStatus"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: Name(kind, name), Namespace: namespace, UID: ownUID(uid), Generation: generation,
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: version.String(), Kind: kind, Name: name, UID: uid}},
 		},
-		ObjectRef: sync.ObjectReference{APIVersion: version.String(), Kind: kind, Namespace: namespace, Name: name, UID: uid, Generation: generation},
+		ObjectRef: syncv1.ObjectReference{APIVersion: version.String(), Kind: kind, Namespace: namespace, Name: name, UID: uid, Generation: generation},
 	}
 }
 
 // newSyncStatus describes an object without its state.
-func newSyncStatus(o metav1.Object, kind string) *sync.SyncStatus {
+func newSyncStatus(o metav1.Object, kind string) *syncv1.SyncStatus {
 	s := Describe(kind, o.GetNamespace(), o.GetName(), o.GetUID(), o.GetGeneration())
 	s.Labels, s.CreationTimestamp = LabelsOf(o), o.GetCreationTimestamp()
 	return s

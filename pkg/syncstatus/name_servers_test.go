@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -27,62 +27,62 @@ func TestNameServers(t *testing.T) {
 	}
 	mirror := func(sets ...rrset.RRset) *observe.Mirror { return observe.NewMirror(zone, soa, sets...) }
 	ns := func(names ...string) rrset.RRset { return set(zone, dns.TypeNS, names...) }
-	known := func(name, address string, instances ...string) sync.NameServer {
-		return sync.NameServer{Name: name, Addresses: []string{address}, LeadsTo: sync.TargetServer, Instances: instances}
+	known := func(name, address string, instances ...string) syncv1.NameServer {
+		return syncv1.NameServer{Name: name, Addresses: []string{address}, LeadsTo: syncv1.TargetServer, Instances: instances}
 	}
 	for name, tc := range map[string]struct {
 		mirrors [2]*observe.Mirror // of the primary and the secondary
-		want    []sync.NameServer
+		want    []syncv1.NameServer
 	}{
 		"nobody has answered": {},
 		"the Service of an instance": {
 			[2]*observe.Mirror{mirror(ns("ns1.example.com."), set("ns1.example.com.", dns.TypeA, "10.96.0.1")), nil},
-			[]sync.NameServer{known("ns1.example.com.", "10.96.0.1", "primary-0")},
+			[]syncv1.NameServer{known("ns1.example.com.", "10.96.0.1", "primary-0")},
 		},
 		"a pod": {
 			[2]*observe.Mirror{mirror(ns("ns1.example.com."), set("ns1.example.com.", dns.TypeA, "10.244.0.2")), nil},
-			[]sync.NameServer{known("ns1.example.com.", "10.244.0.2", "elsewhere/secondary-0")},
+			[]syncv1.NameServer{known("ns1.example.com.", "10.244.0.2", "elsewhere/secondary-0")},
 		},
 		"IPv6, however it is written": {
 			[2]*observe.Mirror{nil, mirror(ns("ns1.example.com."), set("ns1.example.com.", dns.TypeAAAA, "fd00:0:0::3"))},
-			[]sync.NameServer{known("ns1.example.com.", "fd00:0:0::3", "elsewhere/secondary-0")},
+			[]syncv1.NameServer{known("ns1.example.com.", "fd00:0:0::3", "elsewhere/secondary-0")},
 		},
 		"one name for two servers": {
 			[2]*observe.Mirror{mirror(ns("ns.example.com."), set("ns.example.com.", dns.TypeA, "10.96.0.1", "10.244.0.2")), nil},
-			[]sync.NameServer{{
-				Name: "ns.example.com.", Addresses: []string{"10.244.0.2", "10.96.0.1"}, LeadsTo: sync.TargetServer,
+			[]syncv1.NameServer{{
+				Name: "ns.example.com.", Addresses: []string{"10.244.0.2", "10.96.0.1"}, LeadsTo: syncv1.TargetServer,
 				Instances: []string{"primary-0", "elsewhere/secondary-0"},
 			}},
 		},
 		"somebody else's address": {
 			[2]*observe.Mirror{mirror(ns("ns1.example.com."), set("ns1.example.com.", dns.TypeA, "192.0.2.53")), nil},
-			[]sync.NameServer{{
-				Name: "ns1.example.com.", Addresses: []string{"192.0.2.53"}, LeadsTo: sync.TargetUnknown,
+			[]syncv1.NameServer{{
+				Name: "ns1.example.com.", Addresses: []string{"192.0.2.53"}, LeadsTo: syncv1.TargetUnknown,
 				Message: "no address belongs to a pod or Service of this zone: they may belong to a load balancer or another server",
 			}},
 		},
 		"outside the zone": {
 			[2]*observe.Mirror{mirror(ns("ns1.example.org.")), nil},
-			[]sync.NameServer{{
-				Name: "ns1.example.org.", LeadsTo: sync.TargetUnknown, Message: "the name is outside the zone: its addresses are not known here",
+			[]syncv1.NameServer{{
+				Name: "ns1.example.org.", LeadsTo: syncv1.TargetUnknown, Message: "the name is outside the zone: its addresses are not known here",
 			}},
 		},
 		"a load balancer's address": {
 			[2]*observe.Mirror{mirror(ns("ns1.example.com."), set("ns1.example.com.", dns.TypeA, "203.0.113.10")), nil},
-			[]sync.NameServer{known("ns1.example.com.", "203.0.113.10", "primary-0")},
+			[]syncv1.NameServer{known("ns1.example.com.", "203.0.113.10", "primary-0")},
 		},
 		"no address": {
 			[2]*observe.Mirror{mirror(ns("ns1.example.com."), set("other.example.com.", dns.TypeA, "10.96.0.1")), nil},
-			[]sync.NameServer{{
-				Name: "ns1.example.com.", LeadsTo: sync.TargetNowhere, Message: "the name is inside the zone and has no address: resolvers cannot reach it",
+			[]syncv1.NameServer{{
+				Name: "ns1.example.com.", LeadsTo: syncv1.TargetNowhere, Message: "the name is inside the zone and has no address: resolvers cannot reach it",
 			}},
 		},
 		"below a delegation, and under a wildcard": {
 			[2]*observe.Mirror{mirror(ns("a.team.example.com.", "deep.wild.example.com."),
 				set("team.example.com.", dns.TypeNS, "ns.team.example.org."), set("*.wild.example.com.", dns.TypeA, "10.96.0.1")), nil},
-			[]sync.NameServer{
-				{Name: "a.team.example.com.", LeadsTo: sync.TargetUnknown, Message: "the zone itself does not have the addresses: the name is below a delegation or matches a wildcard"},
-				{Name: "deep.wild.example.com.", LeadsTo: sync.TargetUnknown, Message: "the zone itself does not have the addresses: the name is below a delegation or matches a wildcard"},
+			[]syncv1.NameServer{
+				{Name: "a.team.example.com.", LeadsTo: syncv1.TargetUnknown, Message: "the zone itself does not have the addresses: the name is below a delegation or matches a wildcard"},
+				{Name: "deep.wild.example.com.", LeadsTo: syncv1.TargetUnknown, Message: "the zone itself does not have the addresses: the name is below a delegation or matches a wildcard"},
 			},
 		},
 		"the servers disagree": {
@@ -90,14 +90,14 @@ func TestNameServers(t *testing.T) {
 				mirror(ns("ns1.example.com.", "ns2.example.com."), set("ns1.example.com.", dns.TypeA, "10.96.0.1"), set("ns2.example.com.", dns.TypeA, "10.244.0.2")),
 				mirror(ns("ns1.example.com.", "rogue.example.net."), set("ns1.example.com.", dns.TypeA, "10.96.0.1")),
 			},
-			[]sync.NameServer{
+			[]syncv1.NameServer{
 				known("ns1.example.com.", "10.96.0.1", "primary-0"),
 				{
-					Name: "ns2.example.com.", Addresses: []string{"10.244.0.2"}, LeadsTo: sync.TargetServer, Instances: []string{"elsewhere/secondary-0"},
+					Name: "ns2.example.com.", Addresses: []string{"10.244.0.2"}, LeadsTo: syncv1.TargetServer, Instances: []string{"elsewhere/secondary-0"},
 					MissingOn: []string{"secondary-0-0"}, Message: "not published by secondary-0-0",
 				},
 				{
-					Name: "rogue.example.net.", LeadsTo: sync.TargetUnknown, MissingOn: []string{"primary-0-0"},
+					Name: "rogue.example.net.", LeadsTo: syncv1.TargetUnknown, MissingOn: []string{"primary-0-0"},
 					Message: "the name is outside the zone: its addresses are not known here; not published by primary-0-0",
 				},
 			},
@@ -151,7 +151,7 @@ func TestNameServersThatWait(t *testing.T) {
 		if !record.InSync || zone.InSync != (desired == served) {
 			t.Errorf("%d: the record is %s, the zone %s", step, record.Phase, zone.Phase)
 		}
-		says := strings.Contains(meta.FindStatusCondition(zone.Conditions, sync.ConditionPropagated).Message, "Service dns/primary-0 has no address yet")
+		says := strings.Contains(meta.FindStatusCondition(zone.Conditions, syncv1.ConditionPropagated).Message, "Service dns/primary-0 has no address yet")
 		if says != (desired == waits) {
 			t.Errorf("%d: %+v", step, zone.Conditions)
 		}

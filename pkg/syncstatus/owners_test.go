@@ -7,7 +7,7 @@ import (
 
 	"github.com/miekg/dns"
 
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/ledger"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -47,18 +47,18 @@ func TestValuesOfOtherOwners(t *testing.T) {
 	for name, test := range map[string]struct {
 		has    rrset.RRset
 		claims rrset.RRset
-		state  sync.ServerState
+		state  syncv1.ServerState
 		says   string
 	}{
-		"alone": {want, claims(entry(us, want.TTL, own)), sync.StateInSync, ""},
+		"alone": {want, claims(entry(us, want.TTL, own)), syncv1.StateInSync, ""},
 		"beside another": {rrset.New(key, want.TTL, own, other), claims(entry(us, want.TTL, own), entry(them, want.TTL, other)),
-			sync.StateInSync, other + " (" + them + ")"},
-		"with their TTL":    {rrset.New(key, 1, own, other), claims(entry(us, want.TTL, own), entry(them, 1, other)), sync.StateInSync, other},
-		"with another TTL":  {rrset.New(key, 2, own, other), claims(entry(us, want.TTL, own), entry(them, 1, other)), sync.StateDivergent, other},
-		"beside nobody's":   {rrset.New(key, want.TTL, own, other), claims(entry(us, want.TTL, own)), sync.StateInSync, other + " (nobody's)"},
-		"with a former one": {rrset.New(key, want.TTL, own, former), claims(entry(us, want.TTL, own, former)), sync.StateDivergent, ""},
-		"not there":         {rrset.New(key, want.TTL, other), claims(entry(us, want.TTL, own), entry(them, want.TTL, other)), sync.StateDivergent, other},
-		"nothing there":     {rrset.RRset{Key: key}, claims(entry(us, want.TTL, own)), sync.StateMissing, ""},
+			syncv1.StateInSync, other + " (" + them + ")"},
+		"with their TTL":    {rrset.New(key, 1, own, other), claims(entry(us, want.TTL, own), entry(them, 1, other)), syncv1.StateInSync, other},
+		"with another TTL":  {rrset.New(key, 2, own, other), claims(entry(us, want.TTL, own), entry(them, 1, other)), syncv1.StateDivergent, other},
+		"beside nobody's":   {rrset.New(key, want.TTL, own, other), claims(entry(us, want.TTL, own)), syncv1.StateInSync, other + " (nobody's)"},
+		"with a former one": {rrset.New(key, want.TTL, own, former), claims(entry(us, want.TTL, own, former)), syncv1.StateDivergent, ""},
+		"not there":         {rrset.New(key, want.TTL, other), claims(entry(us, want.TTL, own), entry(them, want.TTL, other)), syncv1.StateDivergent, other},
+		"nothing there":     {rrset.RRset{Key: key}, claims(entry(us, want.TTL, own)), syncv1.StateMissing, ""},
 	} {
 		theirs := rrset.New(rrset.Key{Name: "paris.example.com.", Type: dns.TypeA}, 60, other)
 		theirLedger := claims(entry(them, 60, other))
@@ -70,7 +70,7 @@ func TestValuesOfOtherOwners(t *testing.T) {
 			t.Errorf("%s: %s %q", name, row.State, row.Message)
 		}
 		counts := *j.ZoneStatus(nil).Servers[0].Records
-		if off := counts.OutOfSync > 0; off != (test.state != sync.StateInSync) || counts.Undeclared > 0 {
+		if off := counts.OutOfSync > 0; off != (test.state != syncv1.StateInSync) || counts.Undeclared > 0 {
 			t.Errorf("%s: counted %+v", name, counts)
 		}
 		// A comparison that follows is what one from scratch would be.

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -27,7 +27,7 @@ import (
 
 // Path is how clients reach servers: an address, and a protocol.
 type Path struct {
-	Type sync.PathType
+	Type syncv1.PathType
 	// Vantage is who asks; empty for the API server.
 	Vantage string
 	// Instance or Provider is what has the address, if anything of the zone's does. Namespace is its namespace, else the zone's.
@@ -43,7 +43,7 @@ func PathsTo(servers []observe.Server) []Path {
 		if !s.Service.IsValid() {
 			continue
 		}
-		p := pathTo(s, sync.PathService, netip.AddrPortFrom(s.Service, serving.ServicePort))
+		p := pathTo(s, syncv1.PathService, netip.AddrPortFrom(s.Service, serving.ServicePort))
 		if !slices.Contains(paths, p) {
 			paths = append(paths, p, p.overTCP())
 		}
@@ -51,7 +51,7 @@ func PathsTo(servers []observe.Server) []Path {
 	return paths
 }
 
-func pathTo(s observe.Server, of sync.PathType, at netip.AddrPort) Path {
+func pathTo(s observe.Server, of syncv1.PathType, at netip.AddrPort) Path {
 	return Path{Type: of, Namespace: s.Namespace, Instance: s.Instance, Provider: s.Provider, Addr: at}
 }
 
@@ -66,10 +66,10 @@ const maxAddresses, maxPublished = 64, 16
 // FurtherPaths are the other paths to the zone's servers that are known, each address over UDP first: the outer addresses of Services, the
 // pods, the servers of providers, and what is published for name servers. Those that somebody outside may use are asked from each vantage
 // too. parent is nil if no zone above is known.
-func (j *Evaluation) FurtherPaths(parent *Evaluation) []Path {
+func (ev *Evaluation) FurtherPaths(parent *Evaluation) []Path {
 	known := map[netip.AddrPort]bool{}
 	var own, all []Path
-	services := PathsTo(j.asked)
+	services := PathsTo(ev.asked)
 	for _, p := range services {
 		known[p.Addr] = true
 	}
@@ -79,36 +79,36 @@ func (j *Evaluation) FurtherPaths(parent *Evaluation) []Path {
 			own = append(own, p, p.overTCP())
 		}
 	}
-	for _, s := range j.asked {
-		of := sync.PathExternal
+	for _, s := range ev.asked {
+		of := syncv1.PathExternal
 		if slices.Contains(s.ServiceAddresses, s.Service) {
-			of = sync.PathService // of the other family
+			of = syncv1.PathService // of the other family
 		}
 		for _, a := range s.ServiceAddresses {
 			add(pathTo(s, of, netip.AddrPortFrom(a, serving.ServicePort)))
 		}
 	}
-	own = append(own, nodePorts(j.asked)...)
-	for _, s := range j.asked {
+	own = append(own, nodePorts(ev.asked)...)
+	for _, s := range ev.asked {
 		if s.Provider != "" {
-			add(pathTo(s, sync.PathProvider, s.Addr))
+			add(pathTo(s, syncv1.PathProvider, s.Addr))
 		}
 	}
-	names, published := j.published(parent), 0
+	names, published := ev.published(parent), 0
 	for _, a := range slices.SortedFunc(maps.Keys(names), netip.Addr.Compare) {
 		at := netip.AddrPortFrom(a, serving.ServicePort)
 		if !known[at] && published < maxPublished {
 			published++
-			add(Path{Type: sync.PathNameServer, Namespace: j.zone.Namespace, Addr: at})
+			add(Path{Type: syncv1.PathNameServer, Namespace: ev.zone.Namespace, Addr: at})
 		}
 	}
-	for _, s := range j.asked {
-		add(pathTo(s, sync.PathPod, s.Addr))
+	for _, s := range ev.asked {
+		add(pathTo(s, syncv1.PathPod, s.Addr))
 	}
 	all = own
-	for _, vantage := range j.past.Vantages {
+	for _, vantage := range ev.past.Vantages {
 		for _, p := range slices.Concat(services, own) {
-			if p.isOpen(names) || p.Type == sync.PathProvider {
+			if p.isOpen(names) || p.Type == syncv1.PathProvider {
 				p.Vantage = vantage
 				all = append(all, p)
 			}
@@ -121,7 +121,7 @@ func (j *Evaluation) FurtherPaths(parent *Evaluation) []Path {
 func nodePorts(servers []observe.Server) (paths []Path) {
 	for _, s := range servers {
 		for i, port := range s.NodePorts {
-			p := pathTo(s, sync.PathNodePort, netip.AddrPortFrom(s.Node, port))
+			p := pathTo(s, syncv1.PathNodePort, netip.AddrPortFrom(s.Node, port))
 			if p.TCP = i == 1; port != 0 && s.Node.IsValid() && !slices.Contains(paths, p) && len(paths) < maxAddresses {
 				paths = append(paths, p)
 			}
@@ -131,10 +131,10 @@ func nodePorts(servers []observe.Server) (paths []Path) {
 }
 
 // published are the addresses of name servers in the zone and, as glue, in its parent, with the names that have them.
-func (j *Evaluation) published(parent *Evaluation) map[netip.Addr][]string {
+func (ev *Evaluation) published(parent *Evaluation) map[netip.Addr][]string {
 	names := map[netip.Addr][]string{}
 	add := func(m *observe.Mirror) {
-		servers, _ := m.Get(rrset.Key{Name: j.ZoneName(), Type: dns.TypeNS})
+		servers, _ := m.Get(rrset.Key{Name: ev.ZoneName(), Type: dns.TypeNS})
 		for _, name := range servers.Rdata[:min(len(servers.Rdata), maxNameServers)] {
 			for _, t := range []uint16{dns.TypeA, dns.TypeAAAA} {
 				s, _ := m.Get(rrset.Key{Name: name, Type: t})
@@ -146,7 +146,7 @@ func (j *Evaluation) published(parent *Evaluation) map[netip.Addr][]string {
 			}
 		}
 	}
-	for _, e := range j.ofApex() {
+	for _, e := range ev.ofApex() {
 		if e.mirror != nil {
 			add(e.mirror)
 		}
@@ -164,7 +164,7 @@ func (j *Evaluation) published(parent *Evaluation) map[netip.Addr][]string {
 
 // isOpen reports whether clients outside of the Kubernetes cluster may use the path, as far as that is declared.
 func (p Path) isOpen(names map[netip.Addr][]string) bool {
-	return p.Type == sync.PathExternal || p.Type == sync.PathNodePort || len(p.namesIn(names)) > 0
+	return p.Type == syncv1.PathExternal || p.Type == syncv1.PathNodePort || len(p.namesIn(names)) > 0
 }
 
 func (p Path) namesIn(names map[netip.Addr][]string) []string {
@@ -182,14 +182,14 @@ func (p Path) protocol() corev1.Protocol {
 }
 
 // PathState is what an answer on a path to a question without a key shows: InSync if clients get the zone.
-func PathState(o observe.Observation) sync.ServerState {
+func PathState(o observe.Observation) syncv1.ServerState {
 	state, _ := answerState(o)
-	return cmp.Or(state, sync.StateInSync)
+	return cmp.Or(state, syncv1.StateInSync)
 }
 
 // access is what the clients of a zone's servers get. It is told once every server has what is declared.
 type access struct {
-	paths []sync.Path
+	paths []syncv1.Path
 	// answered says whether clients get an answer on every path.
 	answered status.Verdict
 	// reason and problem are why clients do not get the servers' answers, or get others as well; empty if they do. soon is true
@@ -201,21 +201,21 @@ type access struct {
 }
 
 // readPaths reads what was answered on the paths to the zone's servers, and what follows.
-func (j *Evaluation) readPaths(servers []observe.Server) (a access) {
-	if j.past.OnPath == nil || v1beta1.IsGoing(j.zone) {
+func (ev *Evaluation) readPaths(servers []observe.Server) (a access) {
+	if ev.past.OnPath == nil || v1beta1.IsGoing(ev.zone) {
 		return a
 	}
 	var pending, failed, refused []string
 	broken := false
 	for _, p := range PathsTo(servers) {
-		o, asked := j.past.OnPath(p)
-		row := j.pathRow(p, o, asked)
+		o, asked := ev.past.OnPath(p)
+		row := ev.pathRow(p, o, asked)
 		switch {
 		case !asked:
 			pending = append(pending, describePath(p, row))
-		case row.State == sync.StateRefused:
+		case row.State == syncv1.StateRefused:
 			refused = append(refused, describePath(p, row))
-		case row.State != sync.StateInSync:
+		case row.State != syncv1.StateInSync:
 			if isAnyReady(servers, p) {
 				broken = true
 			} else {
@@ -237,7 +237,7 @@ func (j *Evaluation) readPaths(servers []observe.Server) (a access) {
 		a.reason, a.soon, a.problem = status.Pending, true, "it is being asked what clients get from "+strings.Join(pending, "; ")
 		a.answered = status.Unknown(a.reason, message+"; "+a.problem)
 	case a.doubt != "":
-		a.answered = status.Unknown(string(sync.StateRefused), message+"; "+a.doubt)
+		a.answered = status.Unknown(string(syncv1.StateRefused), message+"; "+a.doubt)
 	default:
 		a.answered = status.True(status.Answered, message)
 	}
@@ -255,23 +255,23 @@ func (a access) withForeign(servers []observe.Server) access {
 	return a
 }
 
-func (j *Evaluation) pathRow(p Path, o observe.Observation, asked bool) sync.Path {
-	row := sync.Path{
+func (ev *Evaluation) pathRow(p Path, o observe.Observation, asked bool) syncv1.Path {
+	row := syncv1.Path{
 		Type: p.Type, Vantage: p.Vantage, Instance: p.Instance, Provider: p.Provider, Address: p.Addr.String(), Protocol: p.protocol(),
-		State: sync.StateUnreachable, Message: "it has not been asked yet", Server: o.ServerID,
+		State: syncv1.StateUnreachable, Message: "it has not been asked yet", Server: o.ServerID,
 	}
-	if p.Namespace != j.zone.Namespace {
+	if p.Namespace != ev.zone.Namespace {
 		row.Namespace = p.Namespace
 	}
 	if !asked {
 		return row
 	}
 	state, message := answerState(o)
-	row.State, row.Message = cmp.Or(state, sync.StateInSync), message
+	row.State, row.Message = cmp.Or(state, syncv1.StateInSync), message
 	if errors.Is(o.Err, syscall.ECONNREFUSED) {
 		row.Message = "nobody listens there: the connection is refused"
 	}
-	if state == sync.StateRefused {
+	if state == syncv1.StateRefused {
 		row.Message = "answers REFUSED to a question without a key"
 	}
 	row.ObservedAt = new(metav1.NewMicroTime(o.At))
@@ -287,7 +287,7 @@ func (j *Evaluation) pathRow(p Path, o observe.Observation, asked bool) sync.Pat
 	return row
 }
 
-func describePath(p Path, row sync.Path) string {
+func describePath(p Path, row syncv1.Path) string {
 	return fmt.Sprintf("instance %s at %s over %s (%s)", p.Instance, row.Address, row.Protocol, row.Message)
 }
 
@@ -306,8 +306,8 @@ type PathAnswer struct {
 }
 
 // SOAs are those that the servers have; nil if there are servers without one of their own.
-func (j *Evaluation) SOAs() (known []rrset.SOA) {
-	for _, e := range j.servers {
+func (ev *Evaluation) SOAs() (known []rrset.SOA) {
+	for _, e := range ev.servers {
 		if e.unsigned {
 			return nil
 		}
@@ -321,27 +321,27 @@ func (j *Evaluation) SOAs() (known []rrset.SOA) {
 // furtherRows has a row for each of FurtherPaths if any was asked, and what the zone's condition Answered is by these: base is what it is
 // without them; without a status if nobody is known to be a client. Nobody asks for them while nobody wants to know of this zone, so
 // nothing is said then.
-func (j *Evaluation) furtherRows(parent *Evaluation, base status.Verdict) ([]sync.Path, status.Verdict) {
-	if len(j.access.paths) == 0 {
+func (ev *Evaluation) furtherRows(parent *Evaluation, base status.Verdict) ([]syncv1.Path, status.Verdict) {
+	if len(ev.access.paths) == 0 {
 		base = status.Verdict{}
 	}
-	if j.past.OnFurther == nil || j.past.IsFurtherAsked != nil && !j.past.IsFurtherAsked() {
-		return j.access.paths, base
+	if ev.past.OnFurther == nil || ev.past.IsFurtherAsked != nil && !ev.past.IsFurtherAsked() {
+		return ev.access.paths, base
 	}
-	rows, names, paths := slices.Clone(j.access.paths), j.published(parent), j.FurtherPaths(parent)
-	for i, p := range PathsTo(j.asked)[:len(rows)] {
+	rows, names, paths := slices.Clone(ev.access.paths), ev.published(parent), ev.FurtherPaths(parent)
+	for i, p := range PathsTo(ev.asked)[:len(rows)] {
 		rows[i].NameServers = p.namesIn(names)
 	}
 	var found furtherAnswers
-	soas := j.SOAs()
+	soas := ev.SOAs()
 	for _, p := range paths {
-		a, asked := j.past.OnFurther(p)
-		row := j.pathRow(p, a.Observation, asked)
+		a, asked := ev.past.OnFurther(p)
+		row := ev.pathRow(p, a.Observation, asked)
 		row.NameServers = p.namesIn(names)
 		if !asked || wire.IsLocal(a.Err) || errors.Is(a.Err, outbound.ErrForbidden) || vantage.IsNotAsked(a.Err) {
-			row.State = sync.StateUnknown
-		} else if row.State == sync.StateInSync {
-			row.State, row.Message = j.compareSOA(a, soas)
+			row.State = syncv1.StateUnknown
+		} else if row.State == syncv1.StateInSync {
+			row.State, row.Message = ev.compareSOA(a, soas)
 		}
 		rows = append(rows, row)
 		if p.isOpen(names) {
@@ -353,10 +353,10 @@ func (j *Evaluation) furtherRows(parent *Evaluation, base status.Verdict) ([]syn
 
 // compareSOA is the state of an answer with authority. It differs only if the servers cannot have had its SOA record between the question and
 // now: they changed from one of those that they were known to have when it was sent to those of now.
-func (j *Evaluation) compareSOA(a PathAnswer, now []rrset.SOA) (sync.ServerState, string) {
+func (ev *Evaluation) compareSOA(a PathAnswer, now []rrset.SOA) (syncv1.ServerState, string) {
 	known := slices.Concat(now, a.Known)
 	if len(now) == 0 || len(a.Known) == 0 || slices.Contains(known, a.SOA) {
-		return sync.StateInSync, ""
+		return syncv1.StateInSync, ""
 	}
 	newest := now[0]
 	for _, soa := range now[1:] {
@@ -368,15 +368,15 @@ func (j *Evaluation) compareSOA(a PathAnswer, now []rrset.SOA) (sync.ServerState
 	behind := int64(int32(newest.Serial - a.Serial)) //nolint:gosec // wraps as intended (RFC 1982)
 	switch {
 	case slices.ContainsFunc(known, func(s rrset.SOA) bool { return s.Serial == a.Serial }):
-		return sync.StateDivergent, fmt.Sprintf("answers with serial %d of the servers and another SOA record", a.Serial)
+		return syncv1.StateDivergent, fmt.Sprintf("answers with serial %d of the servers and another SOA record", a.Serial)
 	case behind > 0 && slices.ContainsFunc(a.Known, isNewer):
-		return sync.StateInSync, ""
+		return syncv1.StateInSync, ""
 	case behind > 0:
-		return sync.StateStale, fmt.Sprintf("answers with serial %d, which is %d behind the servers' %d", a.Serial, behind, newest.Serial)
-	case j.at.Before(a.At):
-		return sync.StateUnknown, fmt.Sprintf("answers with serial %d, which is newer than the servers' %d was a moment before", a.Serial, newest.Serial)
+		return syncv1.StateStale, fmt.Sprintf("answers with serial %d, which is %d behind the servers' %d", a.Serial, behind, newest.Serial)
+	case ev.at.Before(a.At):
+		return syncv1.StateUnknown, fmt.Sprintf("answers with serial %d, which is newer than the servers' %d was a moment before", a.Serial, newest.Serial)
 	}
-	return sync.StateDivergent, fmt.Sprintf("answers with serial %d, which no server has: the newest is %d", a.Serial, newest.Serial)
+	return syncv1.StateDivergent, fmt.Sprintf("answers with serial %d, which no server has: the newest is %d", a.Serial, newest.Serial)
 }
 
 // furtherAnswers are what clients were found to get on further paths.
@@ -385,11 +385,11 @@ type furtherAnswers struct {
 	wrong, unseen []string
 }
 
-func (f *furtherAnswers) add(row sync.Path) {
+func (f *furtherAnswers) add(row syncv1.Path) {
 	f.asked++
 	switch row.State {
-	case sync.StateInSync:
-	case sync.StateUnknown, sync.StateUnreachable, sync.StateRefused:
+	case syncv1.StateInSync:
+	case syncv1.StateUnknown, syncv1.StateUnreachable, syncv1.StateRefused:
 		f.unseen = append(f.unseen, describeFurther(row))
 	default:
 		f.wrong = append(f.wrong, describeFurther(row))
@@ -412,7 +412,7 @@ func (f *furtherAnswers) addTo(base status.Verdict) status.Verdict {
 	case len(f.wrong) > 0:
 		return status.False(status.NotAnswered, base.Message+"; clients get something else from "+describeSome(f.wrong))
 	case base.Holds() && len(f.unseen) > 0:
-		return status.Unknown(string(sync.StateUnreachable), base.Message+"; what clients get is not known of "+describeSome(f.unseen))
+		return status.Unknown(string(syncv1.StateUnreachable), base.Message+"; what clients get is not known of "+describeSome(f.unseen))
 	}
 	return base
 }
@@ -422,7 +422,7 @@ func describeSome(paths []string) string { return status.JoinSome(paths, maxDesc
 // maxDescribed bounds the paths in a message.
 const maxDescribed = 5
 
-func describeFurther(row sync.Path) string {
+func describeFurther(row syncv1.Path) string {
 	text := row.Address + " over " + string(row.Protocol)
 	if len(row.NameServers) > 0 {
 		text = strings.Join(row.NameServers, ", ") + " at " + text

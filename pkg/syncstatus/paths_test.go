@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -39,19 +39,19 @@ func TestPaths(t *testing.T) {
 	for name, c := range map[string]struct {
 		servers  []observe.Server
 		udp, tcp *observe.Observation
-		phase    sync.Phase
+		phase    syncv1.Phase
 		reason   string
 		answered metav1.ConditionStatus
 		says     string
 	}{
-		"both answer":         {withService(true), &answered, &answered, sync.PhaseInSync, string(sync.StateInSync), metav1.ConditionTrue, ""},
-		"TCP is closed":       {withService(true), &answered, &silent, sync.PhaseOutOfSync, status.NotAnswered, metav1.ConditionFalse, "secondary-0 at 10.96.0.2:53 over TCP (nobody listens there"},
-		"no pod is ready":     {withService(false), &silent, &silent, sync.PhasePropagating, status.NotAnswered, metav1.ConditionFalse, "no pod of the instance is ready"},
-		"another zone's":      {withService(true), &parent, &parent, sync.PhaseOutOfSync, status.NotAnswered, metav1.ConditionFalse, "it serves a parent zone but not this one"},
-		"refused":             {withService(true), &refused, &refused, sync.PhaseInSync, string(sync.StateInSync), metav1.ConditionUnknown, "what clients get is not known"},
-		"refused over UDP":    {withService(true), &refused, &silent, sync.PhaseOutOfSync, status.NotAnswered, metav1.ConditionFalse, "over TCP (nobody"},
-		"not asked yet":       {withService(true), &answered, nil, sync.PhasePropagating, status.Pending, metav1.ConditionUnknown, "it is being asked"},
-		"no Service is known": {servers(), &silent, &silent, sync.PhaseInSync, string(sync.StateInSync), "", ""},
+		"both answer":         {withService(true), &answered, &answered, syncv1.PhaseInSync, string(syncv1.StateInSync), metav1.ConditionTrue, ""},
+		"TCP is closed":       {withService(true), &answered, &silent, syncv1.PhaseOutOfSync, status.NotAnswered, metav1.ConditionFalse, "secondary-0 at 10.96.0.2:53 over TCP (nobody listens there"},
+		"no pod is ready":     {withService(false), &silent, &silent, syncv1.PhasePropagating, status.NotAnswered, metav1.ConditionFalse, "no pod of the instance is ready"},
+		"another zone's":      {withService(true), &parent, &parent, syncv1.PhaseOutOfSync, status.NotAnswered, metav1.ConditionFalse, "it serves a parent zone but not this one"},
+		"refused":             {withService(true), &refused, &refused, syncv1.PhaseInSync, string(syncv1.StateInSync), metav1.ConditionUnknown, "what clients get is not known"},
+		"refused over UDP":    {withService(true), &refused, &silent, syncv1.PhaseOutOfSync, status.NotAnswered, metav1.ConditionFalse, "over TCP (nobody"},
+		"not asked yet":       {withService(true), &answered, nil, syncv1.PhasePropagating, status.Pending, metav1.ConditionUnknown, "it is being asked"},
+		"no Service is known": {servers(), &silent, &silent, syncv1.PhaseInSync, string(syncv1.StateInSync), "", ""},
 	} {
 		onPath := func(p Path) (observe.Observation, bool) {
 			o := c.udp
@@ -66,13 +66,13 @@ func TestPaths(t *testing.T) {
 		good := holds(desired, 7)
 		j := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), c.servers, []observe.Observation{good, good}, asked, History{OnPath: onPath})
 		zone := note(j.ZoneStatus(nil))
-		for of, s := range map[string]*sync.SyncStatus{"record": note(j.RecordStatus(r)), "zone": zone} {
-			propagated := meta.FindStatusCondition(s.Status.Conditions, sync.ConditionPropagated)
-			if s.Status.Phase != c.phase || s.Status.InSync != (c.phase == sync.PhaseInSync) || propagated.Reason != c.reason || !strings.Contains(propagated.Message, c.says) {
+		for of, s := range map[string]*syncv1.SyncStatus{"record": note(j.RecordStatus(r)), "zone": zone} {
+			propagated := meta.FindStatusCondition(s.Status.Conditions, syncv1.ConditionPropagated)
+			if s.Status.Phase != c.phase || s.Status.InSync != (c.phase == syncv1.PhaseInSync) || propagated.Reason != c.reason || !strings.Contains(propagated.Message, c.says) {
 				t.Errorf("%s, %s: %s, %+v", name, of, s.Status.Phase, propagated)
 			}
 		}
-		condition := meta.FindStatusCondition(zone.Status.Conditions, sync.ConditionAnswered)
+		condition := meta.FindStatusCondition(zone.Status.Conditions, syncv1.ConditionAnswered)
 		if c.answered == "" {
 			if condition != nil || len(zone.Paths) > 0 {
 				t.Errorf("%s: %+v, %+v", name, condition, zone.Paths)
@@ -99,7 +99,7 @@ func TestPathsComeLast(t *testing.T) {
 		return observe.Observation{At: asked, Rcode: observe.NoReply}, true
 	}
 	j := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), on, []observe.Observation{holds(desired, 7), serves(6, "192.0.2.9")}, asked, History{OnPath: silent})
-	if s := j.RecordStatus(r); s.Status.Phase != sync.PhasePropagating || strings.Contains(s.Status.Conditions[2].Message, "clients") {
+	if s := j.RecordStatus(r); s.Status.Phase != syncv1.PhasePropagating || strings.Contains(s.Status.Conditions[2].Message, "clients") {
 		t.Errorf("%+v", s.Status)
 	}
 }
@@ -134,19 +134,19 @@ func TestFurtherPaths(t *testing.T) {
 	passing.Known = []rrset.SOA{soa(5, good.SOA.RName)}
 	for name, c := range map[string]struct {
 		published PathAnswer
-		state     sync.ServerState
+		state     syncv1.ServerState
 		answered  metav1.ConditionStatus
 		says      string
 	}{
-		"it answers":              {serving, sync.StateInSync, metav1.ConditionTrue, "6 of 6 further paths"},
-		"an older version":        {former, sync.StateStale, metav1.ConditionFalse, "serial 6, which is 1 behind the servers' 7"},
-		"as the servers just had": {propagating, sync.StateInSync, metav1.ConditionTrue, ""},
-		"in between":              {passing, sync.StateInSync, metav1.ConditionTrue, ""},
-		"of another view":         {answer(soa(7, "other.")), sync.StateDivergent, metav1.ConditionFalse, "another SOA record"},
-		"a version of its own":    {answer(soa(9, good.SOA.RName)), sync.StateDivergent, metav1.ConditionFalse, "which no server has"},
-		"without authority":       {PathAnswer{Observation: observe.Observation{At: asked, Rcode: dns.RcodeSuccess}}, sync.StateLame, metav1.ConditionFalse, "without authority"},
-		"closed":                  {silent, sync.StateUnreachable, metav1.ConditionUnknown, "nobody listens there"},
-		"forbidden":               {PathAnswer{Observation: observe.Observation{At: asked, Rcode: observe.NoReply, Err: outbound.ErrForbidden}}, sync.StateUnknown, metav1.ConditionUnknown, "not allowed"},
+		"it answers":              {serving, syncv1.StateInSync, metav1.ConditionTrue, "6 of 6 further paths"},
+		"an older version":        {former, syncv1.StateStale, metav1.ConditionFalse, "serial 6, which is 1 behind the servers' 7"},
+		"as the servers just had": {propagating, syncv1.StateInSync, metav1.ConditionTrue, ""},
+		"in between":              {passing, syncv1.StateInSync, metav1.ConditionTrue, ""},
+		"of another view":         {answer(soa(7, "other.")), syncv1.StateDivergent, metav1.ConditionFalse, "another SOA record"},
+		"a version of its own":    {answer(soa(9, good.SOA.RName)), syncv1.StateDivergent, metav1.ConditionFalse, "which no server has"},
+		"without authority":       {PathAnswer{Observation: observe.Observation{At: asked, Rcode: dns.RcodeSuccess}}, syncv1.StateLame, metav1.ConditionFalse, "without authority"},
+		"closed":                  {silent, syncv1.StateUnreachable, metav1.ConditionUnknown, "nobody listens there"},
+		"forbidden":               {PathAnswer{Observation: observe.Observation{At: asked, Rcode: observe.NoReply, Err: outbound.ErrForbidden}}, syncv1.StateUnknown, metav1.ConditionUnknown, "not allowed"},
 	} {
 		past := History{
 			OnPath: func(Path) (observe.Observation, bool) { return serving.Observation, true },
@@ -162,7 +162,7 @@ func TestFurtherPaths(t *testing.T) {
 		if !s.Status.InSync || !j.RecordStatus(r).Status.InSync {
 			t.Errorf("%s: the phase depends on it: %+v", name, s.Status)
 		}
-		condition := meta.FindStatusCondition(s.Status.Conditions, sync.ConditionAnswered)
+		condition := meta.FindStatusCondition(s.Status.Conditions, syncv1.ConditionAnswered)
 		if condition == nil || condition.Status != c.answered || !strings.Contains(condition.Message, c.says) {
 			t.Errorf("%s: %+v", name, condition)
 		}
@@ -173,7 +173,7 @@ func TestFurtherPaths(t *testing.T) {
 				if p.State != c.state || len(p.NameServers) != 1 || p.Server != c.published.ServerID {
 					t.Errorf("%s: %+v", name, p)
 				}
-			} else if p.State != sync.StateInSync {
+			} else if p.State != syncv1.StateInSync {
 				t.Errorf("%s: %+v", name, p)
 			}
 		}
@@ -193,7 +193,7 @@ func TestVantages(t *testing.T) {
 	good := holds(desired, 7)
 	serving := PathAnswer{Observation: observe.Observation{At: asked, Rcode: dns.RcodeSuccess, AA: true, Authoritative: true, Serial: 7, SOA: good.SOA}, Known: []rrset.SOA{good.SOA}}
 	wrong := PathAnswer{Observation: observe.Observation{At: asked, Rcode: dns.RcodeServerFailure}}
-	statusOf := func(here, there PathAnswer) *sync.SyncStatus {
+	statusOf := func(here, there PathAnswer) *syncv1.SyncStatus {
 		past := History{
 			OnPath: func(Path) (observe.Observation, bool) { return serving.Observation, true },
 			OnFurther: func(p Path) (PathAnswer, bool) {
@@ -216,7 +216,7 @@ func TestVantages(t *testing.T) {
 		"only the vantage":     {wrong, serving, metav1.ConditionFalse, "203.0.113.10:53 over UDP (answers SERVFAIL"},
 	} {
 		s := statusOf(c.here, c.there)
-		condition := meta.FindStatusCondition(s.Status.Conditions, sync.ConditionAnswered)
+		condition := meta.FindStatusCondition(s.Status.Conditions, syncv1.ConditionAnswered)
 		if condition.Status != c.answered || !strings.Contains(condition.Message, c.says) {
 			t.Errorf("%s: %+v", name, condition)
 		}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -17,29 +17,29 @@ import (
 
 // RecordStatus judges a record that belongs to the zone, as it was when the zone was declared. Of a zone in another namespace it
 // reveals no more than name and servers.
-func (j *Evaluation) RecordStatus(r v1beta1.Record) *sync.SyncStatus {
+func (ev *Evaluation) RecordStatus(r v1beta1.Record) *syncv1.SyncStatus {
 	out := newSyncStatus(r, v1beta1.KindOf(r).Kind)
-	out.Zone = j.shortName()
+	out.Zone = ev.shortName()
 	v := statusFacts{
-		accepted: j.accepted(r), stalled: cmp.Or(stalledCondition(r), j.zoneFailure(r.GetNamespace())), stored: conditionsOf(r),
-		generation: r.GetGeneration(), at: j.at, remark: j.waitRemark(), access: j.access,
+		accepted: ev.accepted(r), stalled: cmp.Or(stalledCondition(r), ev.zoneFailure(r.GetNamespace())), stored: conditionsOf(r),
+		generation: r.GetGeneration(), at: ev.at, remark: ev.waitRemark(), access: ev.access,
 	}
-	p := j.partOf(r)
+	p := ev.partOf(r)
 	out.RRsets = p.desiredRRsets()
 	v.rows, v.waiting = p.serverRowsFor(r.GetNamespace())
 	out.Servers, out.Summary = v.rows, summarizeServers(v.rows)
-	v.gaps, out.Chain = j.gaps, j.chain(v.rows, p.keys)
+	v.gaps, out.Chain = ev.gaps, ev.chain(v.rows, p.keys)
 	out.Status = v.buildStatus()
-	out.ObservedAt = observationTime(j.at, v.rows)
+	out.ObservedAt = observationTime(ev.at, v.rows)
 	out.CachesExpireAt = optionalTime(p.cachesExpireAt())
 	return out
 }
 
 // shortName is the zone's name without the final dot.
-func (j *Evaluation) shortName() string { return strings.TrimSuffix(j.ZoneName(), ".") }
+func (ev *Evaluation) shortName() string { return strings.TrimSuffix(ev.ZoneName(), ".") }
 
 // UnselectedStatus is for a record that no zone has. now is the time of the request.
-func UnselectedStatus(r v1beta1.Record, now time.Time) *sync.SyncStatus {
+func UnselectedStatus(r v1beta1.Record, now time.Time) *syncv1.SyncStatus {
 	out := newSyncStatus(r, v1beta1.KindOf(r).Kind)
 	v := statusFacts{
 		accepted:   status.False(status.NotSelected, "no DNSZone in this namespace selects the record: compare its labels with spec.recordsFrom of the zone"+status.ElsewhereRemark),
@@ -53,13 +53,13 @@ func UnselectedStatus(r v1beta1.Record, now time.Time) *sync.SyncStatus {
 	return out
 }
 
-func (j *Evaluation) accepted(r v1beta1.Record) status.Verdict {
-	decls := j.declarationsOf(r)
+func (ev *Evaluation) accepted(r v1beta1.Record) status.Verdict {
+	decls := ev.declarationsOf(r)
 	switch {
 	case r.GetDeletionTimestamp() != nil:
 		return status.True("Deleting", "the record is being deleted: its data is being removed from the servers")
-	case j.problem != nil:
-		return status.False(j.problem.Reason, fmt.Sprintf("zone %s: %s", j.zone.Name, j.problemFor(r.GetNamespace())))
+	case ev.problem != nil:
+		return status.False(ev.problem.Reason, fmt.Sprintf("zone %s: %s", ev.zone.Name, ev.problemFor(r.GetNamespace())))
 	case len(decls) == 0:
 		return status.Unknown(status.Pending, "the record is not part of the zone yet")
 	case !decls[0].Accepted:
@@ -72,7 +72,7 @@ func (j *Evaluation) accepted(r v1beta1.Record) status.Verdict {
 	case decls[0].Note != "":
 		return status.True("Accepted", decls[0].Note)
 	}
-	return status.True("Accepted", "part of zone "+j.zone.Name)
+	return status.True("Accepted", "part of zone "+ev.zone.Name)
 }
 
 // zonePart is what an object has in one zone.
@@ -81,16 +81,16 @@ type zonePart struct {
 	keys []rrset.Key
 }
 
-func (j *Evaluation) partOf(o source.Object) zonePart {
-	own, left := j.keysOf(o, false)
-	return zonePart{j, append(own, left...)}
+func (ev *Evaluation) partOf(o source.Object) zonePart {
+	own, left := ev.keysOf(o, false)
+	return zonePart{ev, append(own, left...)}
 }
 
-func (p zonePart) desiredRRsets() []sync.RRset {
+func (p zonePart) desiredRRsets() []syncv1.RRset {
 	if len(p.keys) == 0 {
 		return nil
 	}
-	all := make([]sync.RRset, 0, len(p.keys))
+	all := make([]syncv1.RRset, 0, len(p.keys))
 	for _, k := range p.keys {
 		all = append(all, renderRRset(k, p.desiredAt(k)))
 	}
@@ -98,11 +98,11 @@ func (p zonePart) desiredRRsets() []sync.RRset {
 }
 
 // serverRows are the rows of the zone's servers; none if the object has no RRsets.
-func (p zonePart) serverRows() (rows []sync.ServerStatus, waiting []bool) {
+func (p zonePart) serverRows() (rows []syncv1.ServerStatus, waiting []bool) {
 	if len(p.keys) == 0 {
 		return nil, nil
 	}
-	rows, waiting = make([]sync.ServerStatus, 0, len(p.servers)), make([]bool, 0, len(p.servers))
+	rows, waiting = make([]syncv1.ServerStatus, 0, len(p.servers)), make([]bool, 0, len(p.servers))
 	for _, e := range p.servers {
 		rows, waiting = append(rows, p.compareRRsets(e, p.keys)), append(waiting, e.waiting)
 	}
@@ -110,7 +110,7 @@ func (p zonePart) serverRows() (rows []sync.ServerStatus, waiting []bool) {
 }
 
 // serverRowsFor are serverRows for readers of a namespace: they name that of servers elsewhere.
-func (p zonePart) serverRowsFor(namespace string) (rows []sync.ServerStatus, waiting []bool) {
+func (p zonePart) serverRowsFor(namespace string) (rows []syncv1.ServerStatus, waiting []bool) {
 	rows, waiting = p.serverRows()
 	for i := range rows {
 		rows[i].Namespace = ""
@@ -128,7 +128,7 @@ func optionalTime(at time.Time) *metav1.Time {
 	return new(metav1.NewTime(at))
 }
 
-func observationTime(at time.Time, rows []sync.ServerStatus) *metav1.MicroTime {
+func observationTime(at time.Time, rows []syncv1.ServerStatus) *metav1.MicroTime {
 	answered := false
 	for i := range rows {
 		if rows[i].ObservedAt != nil {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -132,8 +132,8 @@ func untransferred(err *wire.Error) observe.Observation {
 
 // outcome is what a row of the table expects.
 type outcome struct {
-	Phase    sync.Phase
-	States   []sync.ServerState
+	Phase    syncv1.Phase
+	States   []syncv1.ServerState
 	Lags     []int64 // of the servers that have one
 	Accepted string  // status and reason, as the two below
 	Program  string
@@ -141,7 +141,7 @@ type outcome struct {
 	Failure  string
 }
 
-func outcomeOf(s *sync.SyncStatus) outcome {
+func outcomeOf(s *syncv1.SyncStatus) outcome {
 	o := outcome{Phase: s.Status.Phase, Failure: s.Status.FailureReason}
 	for _, r := range s.Servers {
 		o.States = append(o.States, r.State)
@@ -157,7 +157,7 @@ func outcomeOf(s *sync.SyncStatus) outcome {
 
 func TestRecord(t *testing.T) {
 	const accepted = "True Accepted"
-	states := func(s ...sync.ServerState) []sync.ServerState { return s }
+	states := func(s ...syncv1.ServerState) []syncv1.ServerState { return s }
 	for name, tc := range map[string]struct {
 		zone    func(*v1beta1.DNSZone)
 		record  func(*v1beta1.ARecord)
@@ -168,160 +168,160 @@ func TestRecord(t *testing.T) {
 	}{
 		"every server serves it": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.1")},
-			want:    outcome{sync.PhaseInSync, states("InSync", "InSync"), []int64{0, 0}, accepted, "True InSync", "True InSync", ""},
+			want:    outcome{syncv1.PhaseInSync, states("InSync", "InSync"), []int64{0, 0}, accepted, "True InSync", "True InSync", ""},
 		},
 		"the same data at an older serial is in sync": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(5, "192.0.2.1")},
-			want:    outcome{sync.PhaseInSync, states("InSync", "InSync"), []int64{0, 2}, accepted, "True InSync", "True InSync", ""},
+			want:    outcome{syncv1.PhaseInSync, states("InSync", "InSync"), []int64{0, 2}, accepted, "True InSync", "True InSync", ""},
 		},
 		"served before the controller says so": {
 			record:  unprogrammed,
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.1")},
-			want:    outcome{sync.PhaseInSync, states("InSync", "InSync"), []int64{0, 0}, accepted, "True InSync", "True InSync", ""},
+			want:    outcome{syncv1.PhaseInSync, states("InSync", "InSync"), []int64{0, 0}, accepted, "True InSync", "True InSync", ""},
 		},
 		"the secondary has yet to transfer": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(6, "192.0.2.9")},
-			want:    outcome{sync.PhasePropagating, states("InSync", "Stale"), []int64{0, 1}, accepted, "True InSync", "False Stale", ""},
+			want:    outcome{syncv1.PhasePropagating, states("InSync", "Stale"), []int64{0, 1}, accepted, "True InSync", "False Stale", ""},
 		},
 		"a new name that the secondary has yet to transfer": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(6)},
-			want:    outcome{sync.PhasePropagating, states("InSync", "Stale"), []int64{0, 1}, accepted, "True InSync", "False Stale", ""},
+			want:    outcome{syncv1.PhasePropagating, states("InSync", "Stale"), []int64{0, 1}, accepted, "True InSync", "False Stale", ""},
 		},
 		"serials wrap around": {
 			answers: []observe.Observation{serves(2, "192.0.2.1"), serves(4294967295, "192.0.2.9")},
-			want:    outcome{sync.PhasePropagating, states("InSync", "Stale"), []int64{0, 3}, accepted, "True InSync", "False Stale", ""},
+			want:    outcome{syncv1.PhasePropagating, states("InSync", "Stale"), []int64{0, 3}, accepted, "True InSync", "False Stale", ""},
 		},
 		"serials wrap around, and the secondary is ahead": {
 			answers: []observe.Observation{serves(4294967295, "192.0.2.1"), serves(2, "192.0.2.9")},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, -3}, accepted, "True InSync", "False Divergent", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, -3}, accepted, "True InSync", "False Divergent", ""},
 		},
 		"the greatest distance that has an order": {
 			answers: []observe.Observation{serves(7+1<<31-1, "192.0.2.1"), serves(7, "192.0.2.9")},
-			want:    outcome{sync.PhasePropagating, states("InSync", "Stale"), []int64{0, 1<<31 - 1}, accepted, "True InSync", "False Stale", ""},
+			want:    outcome{syncv1.PhasePropagating, states("InSync", "Stale"), []int64{0, 1<<31 - 1}, accepted, "True InSync", "False Stale", ""},
 		},
 		"half of all serials away there is no order, and no transfer": {
 			answers: []observe.Observation{serves(7+1<<31, "192.0.2.1"), serves(7, "192.0.2.9")},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, -1 << 31}, accepted, "True InSync", "False Divergent", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, -1 << 31}, accepted, "True InSync", "False Divergent", ""},
 		},
 		"the same data at a serial ahead is in sync": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(9, "192.0.2.1")},
-			want:    outcome{sync.PhaseInSync, states("InSync", "InSync"), []int64{0, -2}, accepted, "True InSync", "True InSync", ""},
+			want:    outcome{syncv1.PhaseInSync, states("InSync", "InSync"), []int64{0, -2}, accepted, "True InSync", "True InSync", ""},
 		},
 		"primaries at different serials are measured by the newest": {
 			servers: func(s []observe.Server) []observe.Server { s[1].Role = observe.Primary; return s },
 			answers: []observe.Observation{serves(6, "192.0.2.9"), serves(7, "192.0.2.1")},
-			want:    outcome{sync.PhasePropagating, states("Stale", "InSync"), []int64{1, 0}, accepted, "False Stale", "False Stale", ""},
+			want:    outcome{syncv1.PhasePropagating, states("Stale", "InSync"), []int64{1, 0}, accepted, "False Stale", "False Stale", ""},
 		},
 		"not programmed yet": {
 			record:  unprogrammed,
 			answers: []observe.Observation{serves(6, "192.0.2.9"), serves(6, "192.0.2.9")},
-			want:    outcome{sync.PhasePropagating, states("Stale", "Stale"), []int64{0, 0}, accepted, "False Stale", "False Stale", ""},
+			want:    outcome{syncv1.PhasePropagating, states("Stale", "Stale"), []int64{0, 0}, accepted, "False Stale", "False Stale", ""},
 		},
 		"a new record that is not programmed yet": {
 			record:  unprogrammed,
 			answers: []observe.Observation{serves(6), serves(6)},
-			want:    outcome{sync.PhasePropagating, states("Stale", "Stale"), []int64{0, 0}, accepted, "False Stale", "False Stale", ""},
+			want:    outcome{syncv1.PhasePropagating, states("Stale", "Stale"), []int64{0, 0}, accepted, "False Stale", "False Stale", ""},
 		},
 		"the controller gave up": {
 			record:  stuck,
 			answers: []observe.Observation{serves(6), serves(6)},
-			want:    outcome{sync.PhaseFailed, states("Missing", "Missing"), []int64{0, 0}, accepted, "False ReconcileFailed", "False Missing", "ReconcileFailed"},
+			want:    outcome{syncv1.PhaseFailed, states("Missing", "Missing"), []int64{0, 0}, accepted, "False ReconcileFailed", "False Missing", "ReconcileFailed"},
 		},
 		"gone from the newest serial": {
 			answers: []observe.Observation{serves(7), serves(7)},
-			want:    outcome{sync.PhaseOutOfSync, states("Missing", "Missing"), []int64{0, 0}, accepted, "False Missing", "False Missing", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("Missing", "Missing"), []int64{0, 0}, accepted, "False Missing", "False Missing", ""},
 		},
 		"other data at the same serial": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.9")},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, 0}, accepted, "True InSync", "False Divergent", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, 0}, accepted, "True InSync", "False Divergent", ""},
 		},
 		"one value too many": {
 			answers: []observe.Observation{serves(7, "192.0.2.1", "192.0.2.9"), serves(7, "192.0.2.1")},
-			want:    outcome{sync.PhaseOutOfSync, states("Divergent", "InSync"), []int64{0, 0}, accepted, "False Divergent", "False Divergent", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("Divergent", "InSync"), []int64{0, 0}, accepted, "False Divergent", "False Divergent", ""},
 		},
 		"a serial ahead of the primary's is never transferred": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(9, "192.0.2.9")},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, -2}, accepted, "True InSync", "False Divergent", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, -2}, accepted, "True InSync", "False Divergent", ""},
 		},
 		"gone at a serial ahead is Divergent: no transfer brings it": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(9)},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, -2}, accepted, "True InSync", "False Divergent", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, -2}, accepted, "True InSync", "False Divergent", ""},
 		},
 		"another TTL is other data": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), withTTL(60, serves(7, "192.0.2.1"))},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, 0}, accepted, "True InSync", "False Divergent", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, 0}, accepted, "True InSync", "False Divergent", ""},
 		},
 		"programmed by a controller that has not seen the zone as it is": {
 			zone:    func(z *v1beta1.DNSZone) { z.Generation = 2 },
 			answers: []observe.Observation{serves(7, "192.0.2.9"), serves(7, "192.0.2.9")},
-			want:    outcome{sync.PhasePropagating, states("Stale", "Stale"), []int64{0, 0}, accepted, "False Stale", "False Stale", ""},
+			want:    outcome{syncv1.PhasePropagating, states("Stale", "Stale"), []int64{0, 0}, accepted, "False Stale", "False Stale", ""},
 		},
 		"missing and not loaded while the zone is being configured there": {
 			zone:    func(z *v1beta1.DNSZone) { z.Status.Bind9Instances = claimed(z.Status.Bind9Instances) },
 			answers: []observe.Observation{serves(7), answers(dns.RcodeServerFailure)},
-			want:    outcome{sync.PhasePropagating, states("Missing", "NotLoaded"), []int64{0}, accepted, "False Missing", "False Missing", ""},
+			want:    outcome{syncv1.PhasePropagating, states("Missing", "NotLoaded"), []int64{0}, accepted, "False Missing", "False Missing", ""},
 		},
 		"other data is no matter of configuring": {
 			zone:    func(z *v1beta1.DNSZone) { z.Status.Bind9Instances = claimed(z.Status.Bind9Instances) },
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.9")},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, 0}, accepted, "True InSync", "False Divergent", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, 0}, accepted, "True InSync", "False Divergent", ""},
 		},
 		"a clock that is off": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), untransferred(&wire.Error{Op: "transfer", TSIGError: dns.RcodeBadTime})},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Refused"), []int64{0, 0}, accepted, "True InSync", "False Refused", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Refused"), []int64{0, 0}, accepted, "True InSync", "False Refused", ""},
 		},
 		"a serial without the data": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), withoutMirror(serves(7))},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Unreachable"), []int64{0, 0}, accepted, "True InSync", "Unknown Unreachable", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Unreachable"), []int64{0, 0}, accepted, "True InSync", "Unknown Unreachable", ""},
 		},
 		"SERVFAIL": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), answers(dns.RcodeServerFailure)},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "NotLoaded"), []int64{0}, accepted, "True InSync", "False NotLoaded", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "NotLoaded"), []int64{0}, accepted, "True InSync", "False NotLoaded", ""},
 		},
 		"NOTAUTH": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), answers(dns.RcodeNotAuth)},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "NotLoaded"), []int64{0}, accepted, "True InSync", "False NotLoaded", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "NotLoaded"), []int64{0}, accepted, "True InSync", "False NotLoaded", ""},
 		},
 		"REFUSED": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), answers(dns.RcodeRefused)},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Refused"), []int64{0}, accepted, "True InSync", "False Refused", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Refused"), []int64{0}, accepted, "True InSync", "False Refused", ""},
 		},
 		"REFUSED while the zone is being configured there": {
 			zone:    func(z *v1beta1.DNSZone) { z.Status.Bind9Instances = z.Status.Bind9Instances[:1] },
 			answers: []observe.Observation{serves(7, "192.0.2.1"), answers(dns.RcodeRefused)},
-			want:    outcome{sync.PhasePropagating, states("InSync", "Refused"), []int64{0}, accepted, "True InSync", "False Refused", ""},
+			want:    outcome{syncv1.PhasePropagating, states("InSync", "Refused"), []int64{0}, accepted, "True InSync", "False Refused", ""},
 		},
 		"a transfer that is refused": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), untransferred(&wire.Error{Op: "transfer", Rcode: dns.RcodeRefused})},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Refused"), []int64{0, 0}, accepted, "True InSync", "False Refused", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Refused"), []int64{0, 0}, accepted, "True InSync", "False Refused", ""},
 		},
 		"a key that the server does not know": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), untransferred(&wire.Error{Op: "transfer", Rcode: dns.RcodeNotAuth, TSIGError: dns.RcodeBadKey})},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Refused"), []int64{0, 0}, accepted, "True InSync", "False Refused", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Refused"), []int64{0, 0}, accepted, "True InSync", "False Refused", ""},
 		},
 		"clocks that differ": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), untransferred(&wire.Error{Op: "transfer", Rcode: dns.RcodeNotAuth, TSIGError: dns.RcodeBadTime})},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Refused"), []int64{0, 0}, accepted, "True InSync", "False Refused", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Refused"), []int64{0, 0}, accepted, "True InSync", "False Refused", ""},
 		},
 		"a transfer that breaks off": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), untransferred(&wire.Error{Op: "transfer"})},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Unreachable"), []int64{0, 0}, accepted, "True InSync", "Unknown Unreachable", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Unreachable"), []int64{0, 0}, accepted, "True InSync", "Unknown Unreachable", ""},
 		},
 		"an answer without authority": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), answers(dns.RcodeSuccess)},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Lame"), []int64{0}, accepted, "True InSync", "False Lame", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Lame"), []int64{0}, accepted, "True InSync", "False Lame", ""},
 		},
 		"only a parent zone is served": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), answers(dns.RcodeNameError)},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Lame"), []int64{0}, accepted, "True InSync", "False Lame", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Lame"), []int64{0}, accepted, "True InSync", "False Lame", ""},
 		},
 		"a secondary that is silent": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), silent()},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Unreachable"), []int64{0}, accepted, "True InSync", "Unknown Unreachable", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Unreachable"), []int64{0}, accepted, "True InSync", "Unknown Unreachable", ""},
 		},
 		"a primary that is silent": {
 			answers: []observe.Observation{silent(), serves(7, "192.0.2.1")},
-			want:    outcome{sync.PhaseOutOfSync, states("Unreachable", "InSync"), []int64{0}, accepted, "Unknown Unreachable", "Unknown Unreachable", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("Unreachable", "InSync"), []int64{0}, accepted, "Unknown Unreachable", "Unknown Unreachable", ""},
 		},
 		"a pod without an address": {
 			servers: func(s []observe.Server) []observe.Server {
@@ -329,20 +329,20 @@ func TestRecord(t *testing.T) {
 				return s
 			},
 			answers: []observe.Observation{serves(7, "192.0.2.1"), {}},
-			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Unreachable"), []int64{0}, accepted, "True InSync", "Unknown Unreachable", ""},
+			want:    outcome{syncv1.PhaseOutOfSync, states("InSync", "Unreachable"), []int64{0}, accepted, "True InSync", "Unknown Unreachable", ""},
 		},
 		"nobody answers": {
 			answers: []observe.Observation{silent(), silent()},
-			want:    outcome{sync.PhaseUnknown, states("Unreachable", "Unreachable"), nil, accepted, "Unknown Unreachable", "Unknown Unreachable", ""},
+			want:    outcome{syncv1.PhaseUnknown, states("Unreachable", "Unreachable"), nil, accepted, "Unknown Unreachable", "Unknown Unreachable", ""},
 		},
 		"no servers": {
 			servers: func([]observe.Server) []observe.Server { return nil },
-			want:    outcome{sync.PhaseUnknown, nil, nil, accepted, "Unknown NoPrimaryInstances", "Unknown NoPrimaryInstances", ""},
+			want:    outcome{syncv1.PhaseUnknown, nil, nil, accepted, "Unknown NoPrimaryInstances", "Unknown NoPrimaryInstances", ""},
 		},
 		"no primary": {
 			servers: func(s []observe.Server) []observe.Server { return s[1:] },
 			answers: []observe.Observation{serves(7, "192.0.2.1")},
-			want:    outcome{sync.PhaseInSync, states("InSync"), []int64{0}, accepted, "Unknown NoPrimaryInstances", "True InSync", ""},
+			want:    outcome{syncv1.PhaseInSync, states("InSync"), []int64{0}, accepted, "Unknown NoPrimaryInstances", "True InSync", ""},
 		},
 		"invalid": {
 			record: func(r *v1beta1.ARecord) {
@@ -350,33 +350,33 @@ func TestRecord(t *testing.T) {
 				r.Status = v1beta1.RecordStatus{}
 			},
 			answers: []observe.Observation{serves(7), serves(7)},
-			want:    outcome{sync.PhaseFailed, nil, nil, "False Invalid", "False Invalid", "False Invalid", "Invalid"},
+			want:    outcome{syncv1.PhaseFailed, nil, nil, "False Invalid", "False Invalid", "False Invalid", "Invalid"},
 		},
 		"the zone is a duplicate": {
 			problem: &Problem{"DuplicateZone", "declared twice"},
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.1")},
-			want: outcome{sync.PhaseFailed, states("InSync", "InSync"), []int64{0, 0}, "False DuplicateZone", "False DuplicateZone",
+			want: outcome{syncv1.PhaseFailed, states("InSync", "InSync"), []int64{0, 0}, "False DuplicateZone", "False DuplicateZone",
 				"False DuplicateZone", "DuplicateZone"},
 		},
 		"being deleted, still served": {
 			record:  func(r *v1beta1.ARecord) { r.DeletionTimestamp = &metav1.Time{Time: asked} },
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.1")},
-			want:    outcome{sync.PhasePropagating, states("Stale", "Stale"), []int64{0, 0}, "True Deleting", "False Stale", "False Stale", ""},
+			want:    outcome{syncv1.PhasePropagating, states("Stale", "Stale"), []int64{0, 0}, "True Deleting", "False Stale", "False Stale", ""},
 		},
 		"being deleted, gone from the primary": {
 			record:  func(r *v1beta1.ARecord) { r.DeletionTimestamp = &metav1.Time{Time: asked} },
 			answers: []observe.Observation{serves(8), serves(7, "192.0.2.1")},
-			want:    outcome{sync.PhasePropagating, states("InSync", "Stale"), []int64{0, 1}, "True Deleting", "True InSync", "False Stale", ""},
+			want:    outcome{syncv1.PhasePropagating, states("InSync", "Stale"), []int64{0, 1}, "True Deleting", "True InSync", "False Stale", ""},
 		},
 		"being deleted, gone": {
 			record:  func(r *v1beta1.ARecord) { r.DeletionTimestamp = &metav1.Time{Time: asked} },
 			answers: []observe.Observation{serves(8), serves(8)},
-			want:    outcome{sync.PhaseInSync, states("InSync", "InSync"), []int64{0, 0}, "True Deleting", "True InSync", "True InSync", ""},
+			want:    outcome{syncv1.PhaseInSync, states("InSync", "InSync"), []int64{0, 0}, "True Deleting", "True InSync", "True InSync", ""},
 		},
 		"renamed, and the old name still served": {
 			record:  func(r *v1beta1.ARecord) { r.Spec.Name = "web"; unprogrammed(r) },
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.1")},
-			want:    outcome{sync.PhasePropagating, states("Stale", "Stale"), []int64{0, 0}, accepted, "False Stale", "False Stale", ""},
+			want:    outcome{syncv1.PhasePropagating, states("Stale", "Stale"), []int64{0, 0}, accepted, "False Stale", "False Stale", ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -424,23 +424,23 @@ func TestRecordEvidence(t *testing.T) {
 	got := j.RecordStatus(r)
 	at := metav1.NewMicroTime(asked)
 	ms := &metav1.Duration{Duration: time.Millisecond}
-	want := &sync.SyncStatus{
+	want := &syncv1.SyncStatus{
 		TypeMeta: metav1.TypeMeta{APIVersion: "sync.bindy.firestoned.io/v1alpha1", Kind: "SyncStatus"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "dns", Name: "arecord.www", UID: ownUID("www"), Generation: 3, Labels: map[string]string{"a": "b"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "bindy.firestoned.io/v1beta1", Kind: "ARecord", Name: "www", UID: "www"}},
 		},
-		ObjectRef: sync.ObjectReference{
+		ObjectRef: syncv1.ObjectReference{
 			APIVersion: "bindy.firestoned.io/v1beta1", Kind: "ARecord", Namespace: "dns", Name: "www", UID: types.UID("www"), Generation: 3,
 		},
 		Zone:   "example.com",
-		RRsets: []sync.RRset{{Name: "www.example.com.", Type: "A", TTL: new(int64(3600)), Rdata: []string{"192.0.2.1"}}},
-		Status: sync.SyncStatusStatus{Phase: sync.PhasePropagating, Conditions: []metav1.Condition{
+		RRsets: []syncv1.RRset{{Name: "www.example.com.", Type: "A", TTL: new(int64(3600)), Rdata: []string{"192.0.2.1"}}},
+		Status: syncv1.SyncStatusStatus{Phase: syncv1.PhasePropagating, Conditions: []metav1.Condition{
 			{Type: "Accepted", Status: "True", Reason: "Accepted", Message: "part of zone example-com", ObservedGeneration: 3, LastTransitionTime: metav1.NewTime(asked)},
 			{Type: "Programmed", Status: "True", Reason: "InSync", Message: "1 of 1 primary in sync", ObservedGeneration: 3, LastTransitionTime: programmedAt},
 			{Type: "Propagated", Status: "False", Reason: "Stale", Message: "1 of 2 servers in sync; Stale: secondary-0-0", ObservedGeneration: 3, LastTransitionTime: metav1.NewTime(asked)},
 		}},
-		Servers: []sync.ServerStatus{
+		Servers: []syncv1.ServerStatus{
 			{
 				Instance: "primary-0", Pod: "primary-0-0", Address: "10.0.0.1:5353", Role: "Primary", PodPhase: "Running", PodReady: true,
 				State: "InSync", Serial: new(int64(7)), SerialLag: new(int64(0)), Rcode: "NOERROR", Authoritative: true, RTT: ms, ObservedAt: &at,
@@ -448,11 +448,11 @@ func TestRecordEvidence(t *testing.T) {
 			{
 				Instance: "secondary-0", Pod: "secondary-0-0", Address: "10.0.0.2:5353", Role: "Secondary", PodPhase: "Running", PodReady: true,
 				State: "Stale", Serial: new(int64(6)), SerialLag: new(int64(1)), Rcode: "NOERROR", Authoritative: true, RTT: ms, ObservedAt: &at,
-				Observed: []sync.RRset{{Name: "www.example.com.", Type: "A", TTL: new(int64(3600)), Rdata: []string{"192.0.2.9"}}},
+				Observed: []syncv1.RRset{{Name: "www.example.com.", Type: "A", TTL: new(int64(3600)), Rdata: []string{"192.0.2.9"}}},
 				Message:  "serial 6 is 1 behind the primaries' 7",
 			},
 		},
-		Summary:        sync.Summary{Servers: 2, InSync: 1},
+		Summary:        syncv1.Summary{Servers: 2, InSync: 1},
 		ObservedAt:     &at,
 		CachesExpireAt: new(metav1.NewTime(asked.Add(time.Hour))), // the old answer's TTL
 	}
@@ -471,7 +471,7 @@ func TestReferenceWithoutPrimaries(t *testing.T) {
 	s = append(s, third)
 	j := Evaluate(NewDesiredState(z, build(t, z, r), []source.Object{r}, nil), s, []observe.Observation{silent(), serves(6, "192.0.2.9"), serves(7, "192.0.2.1")}, asked, History{})
 	row := j.RecordStatus(r).Servers[1]
-	if want := "serial 6 is 1 behind 7, the newest of any server, as no primary reports one"; row.State != sync.StateStale || row.Message != want {
+	if want := "serial 6 is 1 behind 7, the newest of any server, as no primary reports one"; row.State != syncv1.StateStale || row.Message != want {
 		t.Errorf("%s: %q, want %q", row.State, row.Message, want)
 	}
 }
@@ -485,16 +485,16 @@ func TestEvidenceOfTheAnswer(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		answer  observe.Observation
-		state   sync.ServerState
+		state   syncv1.ServerState
 		message string
 	}{
-		"NXDOMAIN of a parent zone":     {of(dns.RcodeNameError, true), sync.StateLame, "answers NXDOMAIN for the zone's own name: it serves a parent zone but not this one"},
-		"NXDOMAIN out of a cache":       {of(dns.RcodeNameError, false), sync.StateLame, "answers NXDOMAIN without authority for the zone"},
-		"a parent zone without the SOA": {of(dns.RcodeSuccess, true), sync.StateLame, "answers without an SOA for the zone's own name: it serves a parent zone but not this one"},
-		"a referral":                    {of(dns.RcodeSuccess, false), sync.StateLame, "answers without authority for the zone"},
-		"SERVFAIL":                      {of(dns.RcodeServerFailure, false), sync.StateNotLoaded, "answers SERVFAIL: the zone is configured but has no data, or has expired"},
-		"another error":                 {of(dns.RcodeFormatError, false), sync.StateRefused, "answers FORMERR"},
-		"an error without a name":       {of(3841, false), sync.StateRefused, "answers RCODE3841"},
+		"NXDOMAIN of a parent zone":     {of(dns.RcodeNameError, true), syncv1.StateLame, "answers NXDOMAIN for the zone's own name: it serves a parent zone but not this one"},
+		"NXDOMAIN out of a cache":       {of(dns.RcodeNameError, false), syncv1.StateLame, "answers NXDOMAIN without authority for the zone"},
+		"a parent zone without the SOA": {of(dns.RcodeSuccess, true), syncv1.StateLame, "answers without an SOA for the zone's own name: it serves a parent zone but not this one"},
+		"a referral":                    {of(dns.RcodeSuccess, false), syncv1.StateLame, "answers without authority for the zone"},
+		"SERVFAIL":                      {of(dns.RcodeServerFailure, false), syncv1.StateNotLoaded, "answers SERVFAIL: the zone is configured but has no data, or has expired"},
+		"another error":                 {of(dns.RcodeFormatError, false), syncv1.StateRefused, "answers FORMERR"},
+		"an error without a name":       {of(3841, false), syncv1.StateRefused, "answers RCODE3841"},
 	} {
 		j := Evaluate(NewDesiredState(z, build(t, z, r), []source.Object{r}, nil), servers(), []observe.Observation{serves(7, "192.0.2.1"), tc.answer}, asked, History{})
 		row := j.RecordStatus(r).Servers[1]
@@ -564,7 +564,7 @@ func TestRowsAreBounded(t *testing.T) {
 		keys, left = append(keys, k), append(left, rrset.RRset{Key: k, TTL: 60, Rdata: []string{`"x"`}})
 	}
 	j := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7, left...), holds(desired, 7)}, asked, History{})
-	if row := j.compareRRsets(j.servers[0], keys); len(row.Observed) != maxObserved || row.State != sync.StateDivergent {
+	if row := j.compareRRsets(j.servers[0], keys); len(row.Observed) != maxObserved || row.State != syncv1.StateDivergent {
 		t.Errorf("%s with %d RRsets, want %d", row.State, len(row.Observed), maxObserved)
 	}
 }
@@ -584,7 +584,7 @@ func TestExpiryOfSecondaries(t *testing.T) {
 
 func TestUnselected(t *testing.T) {
 	r := testRecord(testZone())
-	want := outcome{sync.PhaseFailed, nil, nil, "False NotSelected", "False NotSelected", "False NotSelected", "NotSelected"}
+	want := outcome{syncv1.PhaseFailed, nil, nil, "False NotSelected", "False NotSelected", "False NotSelected", "NotSelected"}
 	if diff := cmp.Diff(want, outcomeOf(UnselectedStatus(r, asked))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

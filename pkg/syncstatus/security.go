@@ -10,7 +10,7 @@ import (
 	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -19,32 +19,32 @@ import (
 
 // setSecurity completes the row of a server: whether a validating resolver accepts its answers about some RRsets; about the zone if keys
 // is nil. What it rejects is Bogus, however the data is. Where it expects signatures, what could not be validated is not in sync.
-func (j *Evaluation) setSecurity(row *sync.ServerStatus, e *serverAnswer, keys []rrset.Key) {
-	w := j.past.Validation
+func (ev *Evaluation) setSecurity(row *syncv1.ServerStatus, e *serverAnswer, keys []rrset.Key) {
+	w := ev.past.Validation
 	switch {
 	case w == nil:
 		return
 	case e.mirror == nil:
-		row.Security = sync.SecurityUnknown
+		row.Security = syncv1.SecurityUnknown
 		return
 	}
 	v := w.Of(e.index, keys)
-	row.Security, row.SignaturesExpireAt, row.KeyTags = sync.Security(v.Security), expiryTime(v), keyTags(v)
+	row.Security, row.SignaturesExpireAt, row.KeyTags = syncv1.Security(v.Security), expiryTime(v), keyTags(v)
 	if row.Security == "" {
-		row.Security = sync.SecurityUnknown
+		row.Security = syncv1.SecurityUnknown
 	}
-	calm := row.State == sync.StateInSync || row.State == sync.StateStale || row.State == sync.StateHeld
+	calm := row.State == syncv1.StateInSync || row.State == syncv1.StateStale || row.State == syncv1.StateHeld
 	switch v.Security {
 	case dnssec.Bogus:
 		row.SecurityCause = v.Cause()
 		message := fmt.Sprintf("validating resolvers reject the answers: %s: %s", v.Cause(), v.Detail)
 		if calm {
-			row.State = sync.StateBogus
+			row.State = syncv1.StateBogus
 		}
 		row.Message = joinMessages(row.Message, message)
 	case dnssec.Unknown:
-		if c := w.Servers[e.index].Chain; c.IsKnown() && c.IsSigned() && row.State == sync.StateInSync {
-			row.State = sync.StateUnreachable
+		if c := w.Servers[e.index].Chain; c.IsKnown() && c.IsSigned() && row.State == syncv1.StateInSync {
+			row.State = syncv1.StateUnreachable
 		}
 		row.Message = joinMessages(row.Message, "the answers could not be validated: "+v.Detail)
 	case dnssec.Expiring:
@@ -75,7 +75,7 @@ func keyTags(v dnssec.Verdict) (tags []int32) {
 }
 
 // securitySeverity orders what rows say, the most serious first.
-var securitySeverity = []sync.Security{sync.SecurityBogus, sync.SecurityUnknown, sync.SecurityExpiring, sync.SecurityInsecure, sync.SecuritySecure}
+var securitySeverity = []syncv1.Security{syncv1.SecurityBogus, syncv1.SecurityUnknown, syncv1.SecurityExpiring, syncv1.SecurityInsecure, syncv1.SecuritySecure}
 
 // Reasons of Validated.
 const (
@@ -100,13 +100,13 @@ func (v statusFacts) validated() (out status.Verdict) {
 		}
 		count := fmt.Sprintf("%d of %d servers %s", n, len(v.rows), security)
 		switch security {
-		case sync.SecurityBogus:
+		case syncv1.SecurityBogus:
 			return status.False(reasonBogus, v.named(count, security))
-		case sync.SecurityUnknown:
+		case syncv1.SecurityUnknown:
 			return status.Unknown(reasonNotValidated, v.named(count, security))
-		case sync.SecurityExpiring:
+		case syncv1.SecurityExpiring:
 			return status.True(reasonExpiring, withRemark(v.named(count, security), strings.Join(v.gaps, "; ")))
-		case sync.SecurityInsecure:
+		case syncv1.SecurityInsecure:
 			return status.True(reasonInsecure, withRemark(count, strings.Join(v.gaps, "; ")))
 		default:
 			return status.True(reasonSecure, withRemark(count, strings.Join(v.gaps, "; ")))
@@ -116,7 +116,7 @@ func (v statusFacts) validated() (out status.Verdict) {
 }
 
 // named adds the servers with some security to how many they are, and what the first one says.
-func (v statusFacts) named(count string, security sync.Security) string {
+func (v statusFacts) named(count string, security syncv1.Security) string {
 	var names []string
 	message := ""
 	for i := range v.rows {
@@ -148,9 +148,9 @@ func findGaps(w *validate.View) (gaps []string) {
 }
 
 // chain are the links from the keys that are trusted to the answers of all servers about some RRsets; none if the zone is not signed.
-func (j *Evaluation) chain(rows []sync.ServerStatus, keys []rrset.Key) (links []sync.ChainLink) {
-	w := j.past.Validation
-	if w == nil || !j.past.WithChain || !w.IsSigned() {
+func (ev *Evaluation) chain(rows []syncv1.ServerStatus, keys []rrset.Key) (links []syncv1.ChainLink) {
+	w := ev.past.Validation
+	if w == nil || !ev.past.WithChain || !w.IsSigned() {
 		return nil
 	}
 	for i, a := range w.Servers {
@@ -158,7 +158,7 @@ func (j *Evaluation) chain(rows []sync.ServerStatus, keys []rrset.Key) (links []
 			links = appendLinks(links, "", w.Above(i))
 		}
 	}
-	for i, e := range j.servers {
+	for i, e := range ev.servers {
 		if i < len(rows) && e.mirror != nil {
 			links = appendLinks(links, rows[i].ServerName(), append([]validate.Link{w.Zone(i)}, w.Answers(i, keys)...))
 		}
@@ -166,11 +166,11 @@ func (j *Evaluation) chain(rows []sync.ServerStatus, keys []rrset.Key) (links []
 	return links
 }
 
-func appendLinks(links []sync.ChainLink, server string, more []validate.Link) []sync.ChainLink {
+func appendLinks(links []syncv1.ChainLink, server string, more []validate.Link) []syncv1.ChainLink {
 	for _, l := range more {
-		out := sync.ChainLink{
+		out := syncv1.ChainLink{
 			Server: server, Name: l.Name, Type: rrset.TypeName(l.Type), TrustedBy: string(l.TrustedBy), Keys: chainKeys(l.Keys),
-			Security: sync.Security(cmp.Or(l.Verdict.Security, dnssec.Unknown)), SignaturesExpireAt: expiryTime(l.Verdict), KeyTags: keyTags(l.Verdict),
+			Security: syncv1.Security(cmp.Or(l.Verdict.Security, dnssec.Unknown)), SignaturesExpireAt: expiryTime(l.Verdict), KeyTags: keyTags(l.Verdict),
 			Message: l.Verdict.Detail,
 		}
 		if l.Verdict.Security == dnssec.Bogus {
@@ -187,17 +187,17 @@ func appendLinks(links []sync.ChainLink, server string, more []validate.Link) []
 // maxChainKeys bounds the keys of a link.
 const maxChainKeys = 32
 
-func chainKeys(records []dns.RR) (keys []sync.ChainKey) {
+func chainKeys(records []dns.RR) (keys []syncv1.ChainKey) {
 	for _, rr := range records {
-		var k sync.ChainKey
+		var k syncv1.ChainKey
 		switch rr := rr.(type) {
 		case *dns.DNSKEY:
-			k = sync.ChainKey{KeyTag: int32(rr.KeyTag()), Algorithm: algorithmName(rr.Algorithm), Role: "ZSK"}
+			k = syncv1.ChainKey{KeyTag: int32(rr.KeyTag()), Algorithm: algorithmName(rr.Algorithm), Role: "ZSK"}
 			if rr.Flags&dns.SEP != 0 {
 				k.Role = "KSK"
 			}
 		case *dns.DS:
-			k = sync.ChainKey{KeyTag: int32(rr.KeyTag), Algorithm: algorithmName(rr.Algorithm), Role: cmp.Or(dns.HashToString[rr.DigestType], fmt.Sprintf("digest %d", rr.DigestType))}
+			k = syncv1.ChainKey{KeyTag: int32(rr.KeyTag), Algorithm: algorithmName(rr.Algorithm), Role: cmp.Or(dns.HashToString[rr.DigestType], fmt.Sprintf("digest %d", rr.DigestType))}
 		default:
 			continue
 		}

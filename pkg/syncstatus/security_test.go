@@ -5,7 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
@@ -13,31 +13,31 @@ import (
 // The most serious of what rows say is the reason of Validated. What is Bogus is neither programmed nor propagated.
 func TestValidated(t *testing.T) {
 	type row struct {
-		state    sync.ServerState
-		security sync.Security
+		state    syncv1.ServerState
+		security syncv1.Security
 	}
 	for name, c := range map[string]struct {
 		rows   []row
 		status metav1.ConditionStatus
 		reason string
-		phase  sync.Phase
+		phase  syncv1.Phase
 	}{
-		"secure":    {[]row{{sync.StateInSync, sync.SecuritySecure}, {sync.StateInSync, sync.SecuritySecure}}, "True", "Secure", sync.PhaseInSync},
-		"insecure":  {[]row{{sync.StateInSync, sync.SecurityInsecure}}, "True", "Insecure", sync.PhaseInSync},
-		"expiring":  {[]row{{sync.StateInSync, sync.SecuritySecure}, {sync.StateInSync, sync.SecurityExpiring}}, "True", "Expiring", sync.PhaseInSync},
-		"bogus":     {[]row{{sync.StateInSync, sync.SecuritySecure}, {sync.StateBogus, sync.SecurityBogus}}, "False", "Bogus", sync.PhaseOutOfSync},
-		"unknown":   {[]row{{sync.StateInSync, sync.SecuritySecure}, {sync.StateUnreachable, sync.SecurityUnknown}}, "Unknown", "NotValidated", sync.PhaseOutOfSync},
-		"undecided": {[]row{{sync.StateInSync, ""}}, "", "", sync.PhaseInSync},
+		"secure":    {[]row{{syncv1.StateInSync, syncv1.SecuritySecure}, {syncv1.StateInSync, syncv1.SecuritySecure}}, "True", "Secure", syncv1.PhaseInSync},
+		"insecure":  {[]row{{syncv1.StateInSync, syncv1.SecurityInsecure}}, "True", "Insecure", syncv1.PhaseInSync},
+		"expiring":  {[]row{{syncv1.StateInSync, syncv1.SecuritySecure}, {syncv1.StateInSync, syncv1.SecurityExpiring}}, "True", "Expiring", syncv1.PhaseInSync},
+		"bogus":     {[]row{{syncv1.StateInSync, syncv1.SecuritySecure}, {syncv1.StateBogus, syncv1.SecurityBogus}}, "False", "Bogus", syncv1.PhaseOutOfSync},
+		"unknown":   {[]row{{syncv1.StateInSync, syncv1.SecuritySecure}, {syncv1.StateUnreachable, syncv1.SecurityUnknown}}, "Unknown", "NotValidated", syncv1.PhaseOutOfSync},
+		"undecided": {[]row{{syncv1.StateInSync, ""}}, "", "", syncv1.PhaseInSync},
 	} {
 		v := statusFacts{accepted: status.True(status.Accepted, "")}
 		for _, r := range c.rows {
-			v.rows = append(v.rows, sync.ServerStatus{Role: string(observe.Primary), State: r.state, Security: r.security})
+			v.rows = append(v.rows, syncv1.ServerStatus{Role: string(observe.Primary), State: r.state, Security: r.security})
 			v.waiting = append(v.waiting, false)
 		}
-		s := note(&sync.SyncStatus{Status: v.buildStatus()})
+		s := note(&syncv1.SyncStatus{Status: v.buildStatus()})
 		var got metav1.Condition
 		for _, condition := range s.Status.Conditions {
-			if condition.Type == sync.ConditionValidated {
+			if condition.Type == syncv1.ConditionValidated {
 				got = condition
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
 
@@ -36,18 +36,18 @@ type ZoneAnswer struct {
 const maxServerZones = 20
 
 // serverZones counts zones by state and has the worst of them.
-func serverZones(role observe.Role, seen []ZoneAnswer) *sync.ServerZones {
-	out := &sync.ServerZones{}
-	all := make([]sync.ServerZone, len(seen))
+func serverZones(role observe.Role, seen []ZoneAnswer) *syncv1.ServerZones {
+	out := &syncv1.ServerZones{}
+	all := make([]syncv1.ServerZone, len(seen))
 	for i, z := range seen {
 		all[i] = serverZone(role, z)
-		if all[i].State == sync.StateInSync {
+		if all[i].State == syncv1.StateInSync {
 			out.InSync++
 		} else {
 			out.OutOfSync++
 		}
 	}
-	slices.SortFunc(all, func(a, b sync.ServerZone) int {
+	slices.SortFunc(all, func(a, b syncv1.ServerZone) int {
 		return cmp.Or(cmp.Compare(severityRank(a.State), severityRank(b.State)), strings.Compare(a.Zone, b.Zone))
 	})
 	out.Worst = slices.Clip(all[:min(len(all), maxServerZones)])
@@ -55,7 +55,7 @@ func serverZones(role observe.Role, seen []ZoneAnswer) *sync.ServerZones {
 }
 
 // severityRank is 0 for the most severe state.
-func severityRank(s sync.ServerState) int {
+func severityRank(s syncv1.ServerState) int {
 	if i := slices.Index(severity, s); i >= 0 {
 		return i
 	}
@@ -64,16 +64,16 @@ func severityRank(s sync.ServerState) int {
 
 // serverZone is the state of one zone. Primaries are not compared with each other: whether they hold what is declared is part of the
 // zone's own SyncStatus.
-func serverZone(role observe.Role, z ZoneAnswer) sync.ServerZone {
-	row := sync.ServerZone{Zone: z.Zone}
+func serverZone(role observe.Role, z ZoneAnswer) syncv1.ServerZone {
+	row := syncv1.ServerZone{Zone: z.Zone}
 	if row.State, row.Message = answerState(z.Observation); row.State != "" {
 		return row
 	}
 	if z.Unverified {
-		row.State, row.Message = sync.StateRefused, "answers queries, but not with its key: "+z.Message()
+		row.State, row.Message = syncv1.StateRefused, "answers queries, but not with its key: "+z.Message()
 		return row
 	}
-	row.State = sync.StateInSync
+	row.State = syncv1.StateInSync
 	row.Serial = new(int64(z.Serial))
 	if z.Newest == nil {
 		return row
@@ -83,9 +83,9 @@ func serverZone(role observe.Role, z ZoneAnswer) sync.ServerZone {
 	switch {
 	case role == observe.Primary || lag == 0:
 	case lag > 0:
-		row.State, row.Message = sync.StateStale, fmt.Sprintf("serial %d is %d behind the primaries' %d", z.Serial, lag, *z.Newest)
+		row.State, row.Message = syncv1.StateStale, fmt.Sprintf("serial %d is %d behind the primaries' %d", z.Serial, lag, *z.Newest)
 	default:
-		row.State, row.Message = sync.StateDivergent, fmt.Sprintf("serial %d is ahead of the primaries' %d: no transfer will repair it", z.Serial, *z.Newest)
+		row.State, row.Message = syncv1.StateDivergent, fmt.Sprintf("serial %d is ahead of the primaries' %d: no transfer will repair it", z.Serial, *z.Newest)
 	}
 	return row
 }

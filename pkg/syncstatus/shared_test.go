@@ -8,7 +8,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -42,7 +42,7 @@ func TestServersThatOthersWriteToAsWell(t *testing.T) {
 	status := Evaluate(d, all, seen, asked, History{}).ZoneStatus(nil)
 	at := len(seen) - 2
 	for i, row := range status.Servers[:at+1] {
-		if row.State != sync.StateInSync || *row.SerialLag != 0 {
+		if row.State != syncv1.StateInSync || *row.SerialLag != 0 {
 			t.Errorf("server %d: %s, lag %d, %s", i, row.State, *row.SerialLag, row.Message)
 		}
 	}
@@ -62,7 +62,7 @@ func TestServersThatOthersWriteToAsWell(t *testing.T) {
 	// A record there is out of sync as anywhere else.
 	gone := rrset.RRset{Key: rrset.Key{Name: "www.example.com.", Type: dns.TypeA}}
 	seen[at] = theirs(8, gone)
-	if row := Evaluate(d, all, seen, asked, History{}).RecordStatus(r).Servers[at]; row.State != sync.StateMissing {
+	if row := Evaluate(d, all, seen, asked, History{}).RecordStatus(r).Servers[at]; row.State != syncv1.StateMissing {
 		t.Errorf("a missing record: %s %s", row.State, row.Message)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -21,7 +21,7 @@ import (
 var noted = map[string]map[string]bool{}
 
 // note notes what a SyncStatus says, for TestMain.
-func note(s *sync.SyncStatus) *sync.SyncStatus {
+func note(s *syncv1.SyncStatus) *syncv1.SyncStatus {
 	for _, c := range s.Status.Conditions {
 		if noted[c.Reason] == nil {
 			noted[c.Reason] = map[string]bool{}
@@ -33,12 +33,12 @@ func note(s *sync.SyncStatus) *sync.SyncStatus {
 
 // What no other test has: primaries that differ in what they answer, a record that no pass has taken yet, and pods none of which is ready.
 func TestFurtherReasons(t *testing.T) {
-	for want, states := range map[string][]sync.ServerState{"False Lame": {sync.StateLame}, "False Unreachable": {sync.StateStale, sync.StateUnreachable}} {
+	for want, states := range map[string][]syncv1.ServerState{"False Lame": {syncv1.StateLame}, "False Unreachable": {syncv1.StateStale, syncv1.StateUnreachable}} {
 		v := statusFacts{accepted: status.True(status.Accepted, "")}
 		for _, state := range states {
-			v.rows, v.waiting = append(v.rows, sync.ServerStatus{Role: string(observe.Primary), State: state}), append(v.waiting, false)
+			v.rows, v.waiting = append(v.rows, syncv1.ServerStatus{Role: string(observe.Primary), State: state}), append(v.waiting, false)
 		}
-		if got := outcomeOf(&sync.SyncStatus{Status: v.buildStatus()}); got.Program != want || got.Spread != want {
+		if got := outcomeOf(&syncv1.SyncStatus{Status: v.buildStatus()}); got.Program != want || got.Spread != want {
 			t.Errorf("%v: %+v, want %s", states, got, want)
 		}
 	}
@@ -105,7 +105,7 @@ func compareTable() (code int) {
 
 // isRepeated reports whether all conditions are such that may repeat the object's own.
 func isRepeated(conditions map[string]bool) bool {
-	for _, kind := range []string{sync.ConditionAccepted, sync.ConditionProgrammed, sync.ConditionPropagated} {
+	for _, kind := range []string{syncv1.ConditionAccepted, syncv1.ConditionProgrammed, syncv1.ConditionPropagated} {
 		for _, s := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown} {
 			delete(conditions, kind+"="+string(s))
 		}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -39,22 +39,22 @@ func uncached(want, have rrset.RRset) rrset.RRset {
 
 // isCached reports whether a server without keys may have answered, at a time, from a cache with what was declared before: for the TTL of
 // that after etcd got what is declared now.
-func (j *Evaluation) isCached(k rrset.Key, have rrset.RRset, at time.Time) bool {
-	programmed := j.programmedAt(k)
-	want := j.desiredAt(k)
+func (ev *Evaluation) isCached(k rrset.Key, have rrset.RRset, at time.Time) bool {
+	programmed := ev.programmedAt(k)
+	want := ev.desiredAt(k)
 	kept := max(time.Duration(max(want.TTL, have.TTL))*time.Second, negativeTTL) + cacheSlack
 	return !programmed.IsZero() && at.Before(programmed.Add(kept))
 }
 
 // programmedAt is when the controller last programmed what objects declare at a name and type; zero if it does not say.
-func (j *Evaluation) programmedAt(k rrset.Key) (last time.Time) {
-	if j.desired == nil {
+func (ev *Evaluation) programmedAt(k rrset.Key) (last time.Time) {
+	if ev.desired == nil {
 		return last
 	}
-	s, _ := j.desired.RRsets.Get(k)
+	s, _ := ev.desired.RRsets.Get(k)
 	yieldOwners(s, func(key source.ObjectKey) bool {
 		var at time.Time
-		switch o := j.Object(key).(type) {
+		switch o := ev.Object(key).(type) {
 		case v1beta1.Record:
 			if updated := o.GetRecordStatus().LastUpdated; updated != nil {
 				at = updated.Time
@@ -75,14 +75,14 @@ func (j *Evaluation) programmedAt(k rrset.Key) (last time.Time) {
 
 // unsignedState is the state of a server without keys on which so many RRsets are not as declared, so many of these missing, and so many
 // perhaps cached.
-func unsignedState(differing, missing, cached int) (sync.ServerState, string) {
+func unsignedState(differing, missing, cached int) (syncv1.ServerState, string) {
 	switch differing {
 	case cached:
-		return sync.StateStale, "etcd has what is declared; the server may answer from its cache until the TTL of the older data ends"
+		return syncv1.StateStale, "etcd has what is declared; the server may answer from its cache until the TTL of the older data ends"
 	case missing:
-		return sync.StateMissing, "etcd had what is declared when the controller last read it, but the server answers without the data"
+		return syncv1.StateMissing, "etcd had what is declared when the controller last read it, but the server answers without the data"
 	}
-	return sync.StateDivergent, "etcd had what is declared when the controller last read it, but the server answers otherwise: was it changed in etcd, or does another plugin answer?"
+	return syncv1.StateDivergent, "etcd had what is declared when the controller last read it, but the server answers otherwise: was it changed in etcd, or does another plugin answer?"
 }
 
 // isConfirmed reports whether the controller says that it has read what is declared at a name and type wherever the zone is kept.
@@ -102,15 +102,15 @@ func (d *DesiredState) isConfirmed(k rrset.Key) bool {
 }
 
 // confirmUnsigned completes the row of a server without keys that answers as declared. It is in sync if all of it is confirmed.
-func (e *serverAnswer) confirmUnsigned(row *sync.ServerStatus, confirmed bool) {
-	if !e.unsigned || row.State != sync.StateInSync {
+func (e *serverAnswer) confirmUnsigned(row *syncv1.ServerStatus, confirmed bool) {
+	if !e.unsigned || row.State != syncv1.StateInSync {
 		return
 	}
 	switch {
 	case e.configured == v1beta1.ZoneFailed:
-		row.State, row.Message = sync.StateUnreachable, fmt.Sprintf("the answers are as declared, but not signed, and etcd could not be read: %s", e.why)
+		row.State, row.Message = syncv1.StateUnreachable, fmt.Sprintf("the answers are as declared, but not signed, and etcd could not be read: %s", e.why)
 	case !confirmed || e.configured != v1beta1.ZoneConfigured:
-		row.State, row.Message = sync.StateStale, "the answers are as declared, but not signed, and the controller has not read the same in etcd yet"
+		row.State, row.Message = syncv1.StateStale, "the answers are as declared, but not signed, and the controller has not read the same in etcd yet"
 	case row.Message == "":
 		row.Message = notSigned
 	default:
@@ -119,10 +119,10 @@ func (e *serverAnswer) confirmUnsigned(row *sync.ServerStatus, confirmed bool) {
 }
 
 // countCached is how many of some RRsets a server without keys may have answered from a cache; fewer than all if any was not.
-func (j *Evaluation) countCached(e *serverAnswer, off iter.Seq2[rrset.Key, struct{}]) (n int) {
+func (ev *Evaluation) countCached(e *serverAnswer, off iter.Seq2[rrset.Key, struct{}]) (n int) {
 	for k := range off {
-		_, have, at, _ := e.contentAt(j.DesiredState, k)
-		if !j.isCached(k, have, at) {
+		_, have, at, _ := e.contentAt(ev.DesiredState, k)
+		if !ev.isCached(k, have, at) {
 			return n
 		}
 		n++

@@ -9,7 +9,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -19,101 +19,101 @@ import (
 
 // ZoneStatus judges the zone itself: the counts of its RRsets on every server, and whether its parent delegates to it. parent is nil if
 // no zone above is known.
-func (j *Evaluation) ZoneStatus(parent *Evaluation) *sync.SyncStatus {
-	out := newSyncStatus(j.zone, ZoneKind.Kind)
-	out.Zone = j.shortName()
+func (ev *Evaluation) ZoneStatus(parent *Evaluation) *syncv1.SyncStatus {
+	out := newSyncStatus(ev.zone, ZoneKind.Kind)
+	out.Zone = ev.shortName()
 	v := statusFacts{
-		accepted: status.True("Accepted", "the zone is valid"), stalled: j.zoneFailure(j.zone.Namespace), stored: j.zone.Status.Conditions,
-		generation: j.zone.Generation, at: j.at, remark: j.remark(), access: j.access,
+		accepted: status.True("Accepted", "the zone is valid"), stalled: ev.zoneFailure(ev.zone.Namespace), stored: ev.zone.Status.Conditions,
+		generation: ev.zone.Generation, at: ev.at, remark: ev.remark(), access: ev.access,
 	}
 	switch {
-	case v1beta1.IsGoing(j.zone):
+	case v1beta1.IsGoing(ev.zone):
 		v.accepted = status.True("Deleting", "the zone is being deleted: it is being removed from the servers")
-	case j.problem != nil:
-		v.accepted = status.False(j.problem.Reason, j.problem.Message)
-	case j.zone.DeletionTimestamp != nil:
+	case ev.problem != nil:
+		v.accepted = status.False(ev.problem.Reason, ev.problem.Message)
+	case ev.zone.DeletionTimestamp != nil:
 		v.accepted = status.True("Deleting", "the zone is being deleted: it is served until its last record is deleted")
 	}
-	all := j.serverComparisons()
-	for i, e := range j.servers {
-		row := j.zoneRow(e, all[i])
-		if !v1beta1.IsGoing(j.zone) {
-			j.setSecurity(&row, &e, nil)
+	all := ev.serverComparisons()
+	for i, e := range ev.servers {
+		row := ev.zoneRow(e, all[i])
+		if !v1beta1.IsGoing(ev.zone) {
+			ev.setSecurity(&row, &e, nil)
 		}
 		v.rows, v.waiting = append(v.rows, row), append(v.waiting, e.waiting)
 	}
-	v.gaps, out.Chain = j.gaps, j.chain(v.rows, validate.ZoneQuestions(j.ZoneName()))
-	out.RRsets = j.shownRRsets(all)
-	out.Servers, out.Summary, out.NameServers = v.rows, summarizeServers(v.rows), j.nameServers()
-	if j.desired != nil {
-		out.Summary.Records = int32(j.desired.Len()) //nolint:gosec // bounded by memory
+	v.gaps, out.Chain = ev.gaps, ev.chain(v.rows, validate.ZoneQuestions(ev.ZoneName()))
+	out.RRsets = ev.shownRRsets(all)
+	out.Servers, out.Summary, out.NameServers = v.rows, summarizeServers(v.rows), ev.nameServers()
+	if ev.desired != nil {
+		out.Summary.Records = int32(ev.desired.Len()) //nolint:gosec // bounded by memory
 	}
-	out.Summary.RecordsOutOfSync = int32(j.compared.countOutOfSync(all)) //nolint:gosec // bounded by memory
+	out.Summary.RecordsOutOfSync = int32(ev.compared.countOutOfSync(all)) //nolint:gosec // bounded by memory
 	out.Status = v.buildStatus()
-	if j.past.OnPath != nil && !v1beta1.IsGoing(j.zone) {
+	if ev.past.OnPath != nil && !v1beta1.IsGoing(ev.zone) {
 		var answered status.Verdict
-		if out.Paths, answered = j.furtherRows(parent, j.access.answered); answered.Status != "" {
-			out.Status.Conditions = append(out.Status.Conditions, v.newCondition(sync.ConditionAnswered, answered))
+		if out.Paths, answered = ev.furtherRows(parent, ev.access.answered); answered.Status != "" {
+			out.Status.Conditions = append(out.Status.Conditions, v.newCondition(syncv1.ConditionAnswered, answered))
 		}
 	}
-	if delegated := j.delegated(parent); delegated.Status != "" && !v1beta1.IsGoing(j.zone) {
-		out.Status.Conditions = append(out.Status.Conditions, v.newCondition(sync.ConditionDelegated, delegated))
+	if delegated := ev.delegated(parent); delegated.Status != "" && !v1beta1.IsGoing(ev.zone) {
+		out.Status.Conditions = append(out.Status.Conditions, v.newCondition(syncv1.ConditionDelegated, delegated))
 	}
-	out.ObservedAt = observationTime(j.at, v.rows)
+	out.ObservedAt = observationTime(ev.at, v.rows)
 	return out
 }
 
 // serverComparisons are those of the servers whose data is known; nil for the others.
-func (j *Evaluation) serverComparisons() []*serverComparison {
-	if v1beta1.IsGoing(j.zone) || j.desired == nil {
-		return make([]*serverComparison, len(j.servers))
+func (ev *Evaluation) serverComparisons() []*serverComparison {
+	if v1beta1.IsGoing(ev.zone) || ev.desired == nil {
+		return make([]*serverComparison, len(ev.servers))
 	}
-	return j.compared.compareServers(j.DesiredState, j.servers)
+	return ev.compared.compareServers(ev.DesiredState, ev.servers)
 }
 
 // zoneRow is the row of one server, with the counts of its RRsets.
-func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerStatus {
-	if v1beta1.IsGoing(j.zone) {
+func (ev *Evaluation) zoneRow(e serverAnswer, c *serverComparison) syncv1.ServerStatus {
+	if v1beta1.IsGoing(ev.zone) {
 		return leavingRow(e)
 	}
 	row := e.row
 	if c == nil {
-		row.State = cmp.Or(row.State, sync.StateInSync)
+		row.State = cmp.Or(row.State, syncv1.StateInSync)
 		return row
 	}
-	row.Records = &sync.RecordCounts{
-		InSync:     int32(j.desired.Len() - c.apex - c.declared - c.unknownDeclared), //nolint:gosec // bounded by memory
-		OutOfSync:  int32(c.off.Len()),                                               //nolint:gosec // bounded by memory
-		Undeclared: int32(c.foreign),                                                 //nolint:gosec // bounded by memory
-		Unknown:    int32(c.unknown.count),                                           //nolint:gosec // bounded by memory
+	row.Records = &syncv1.RecordCounts{
+		InSync:     int32(ev.desired.Len() - c.apex - c.declared - c.unknownDeclared), //nolint:gosec // bounded by memory
+		OutOfSync:  int32(c.off.Len()),                                                //nolint:gosec // bounded by memory
+		Undeclared: int32(c.foreign),                                                  //nolint:gosec // bounded by memory
+		Unknown:    int32(c.unknown.count),                                            //nolint:gosec // bounded by memory
 	}
 	var hidden obstacles
 	for _, k := range c.shown {
-		want := j.desiredAt(k)
-		if have, _ := e.have(j.DesiredState, k); !sameData(want, have) || !hidden.add(j.desired, &e, want) {
+		want := ev.desiredAt(k)
+		if have, _ := e.have(ev.DesiredState, k); !sameData(want, have) || !hidden.add(ev.desired, &e, want) {
 			row.Observed = append(row.Observed, renderRRset(k, have))
 		}
 	}
-	differing, pending := c.off.Len(), c.waiting == c.off.Len() || j.zonePending()
-	soaOff := e.hasOtherSOA(j.desired)
+	differing, pending := c.off.Len(), c.waiting == c.off.Len() || ev.zonePending()
+	soaOff := e.hasOtherSOA(ev.desired)
 	if e.unsigned {
-		e.cached = j.countCached(&e, c.off.All())
+		e.cached = ev.countCached(&e, c.off.All())
 	}
 	if soaOff {
 		differing++
-		pending = pending && j.zonePending()
-		row.Observed = append(row.Observed, j.renderSOA(e.mirror.SOA))
+		pending = pending && ev.zonePending()
+		row.Observed = append(row.Observed, ev.renderSOA(e.mirror.SOA))
 	}
-	row.State, row.Message = j.stateByData(e, differing, c.missing, pending)
-	e.markHeld(&row, j.zone.Status.HeldPlan != "")
-	if row.State != sync.StateInSync {
+	row.State, row.Message = ev.stateByData(e, differing, c.missing, pending)
+	e.markHeld(&row, ev.zone.Status.HeldPlan != "")
+	if row.State != syncv1.StateInSync {
 		row.Message = fmt.Sprintf("%s (%s)", row.Message, countsText(row.Records, soaOff))
 	}
 	hidden.describeIn(&row, differing == c.shadowed)
 	if e.mirror.IsPartial() {
-		c.unknown.describeIn(&row, j.desired.Len())
+		c.unknown.describeIn(&row, ev.desired.Len())
 		setObservedAt(&row, c.oldest)
-		if row.State == sync.StateInSync {
+		if row.State == syncv1.StateInSync {
 			row.Message = "only what is declared was compared"
 		}
 		e.confirmUnsigned(&row, !c.unconfirmed)
@@ -122,7 +122,7 @@ func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerSta
 }
 
 // shownRRsets are the RRsets in any server's row, as they are declared.
-func (j *Evaluation) shownRRsets(all []*serverComparison) []sync.RRset {
+func (ev *Evaluation) shownRRsets(all []*serverComparison) []syncv1.RRset {
 	keys := map[rrset.Key]struct{}{}
 	soa := false
 	for i, c := range all {
@@ -132,20 +132,20 @@ func (j *Evaluation) shownRRsets(all []*serverComparison) []sync.RRset {
 		for _, k := range c.shown {
 			keys[k] = struct{}{}
 		}
-		soa = soa || j.servers[i].hasOtherSOA(j.desired)
+		soa = soa || ev.servers[i].hasOtherSOA(ev.desired)
 	}
-	var out []sync.RRset
+	var out []syncv1.RRset
 	for _, k := range slices.SortedFunc(maps.Keys(keys), rrset.Key.Compare) {
-		out = append(out, renderRRset(k, j.desiredAt(k)))
+		out = append(out, renderRRset(k, ev.desiredAt(k)))
 	}
 	if soa {
-		want := j.desired.SOA
-		for _, e := range j.servers {
+		want := ev.desired.SOA
+		for _, e := range ev.servers {
 			if e.shared == "" && e.reference.newest != nil {
 				want.Serial = *e.reference.newest // The serial is not declared.
 			}
 		}
-		out = append(out, j.renderSOA(want))
+		out = append(out, ev.renderSOA(want))
 	}
 	return out
 }
@@ -155,14 +155,14 @@ func (e *serverAnswer) hasOtherSOA(desired *source.Zone) bool {
 	return e.shared == "" && !desired.SOA.SameData(e.mirror.SOA)
 }
 
-func (j *Evaluation) renderSOA(soa rrset.SOA) sync.RRset {
-	return renderRRset(rrset.Key{Name: j.ZoneName(), Type: dns.TypeSOA}, rrset.RRset{
+func (ev *Evaluation) renderSOA(soa rrset.SOA) syncv1.RRset {
+	return renderRRset(rrset.Key{Name: ev.ZoneName(), Type: dns.TypeSOA}, rrset.RRset{
 		TTL:   soa.TTL,
 		Rdata: []string{soa.Rdata()},
 	})
 }
 
-func countsText(r *sync.RecordCounts, soaOff bool) string {
+func countsText(r *syncv1.RecordCounts, soaOff bool) string {
 	out := fmt.Sprintf("%d of %d RRsets", r.OutOfSync, r.OutOfSync+r.InSync+r.Unknown)
 	if soaOff {
 		out += " and the SOA"
@@ -172,13 +172,13 @@ func countsText(r *sync.RecordCounts, soaOff bool) string {
 
 // leavingRow is for a server that has to stop serving the zone. A server that has done so answers REFUSED, or for a parent zone that it
 // serves as well.
-func leavingRow(e serverAnswer) sync.ServerStatus {
+func leavingRow(e serverAnswer) syncv1.ServerStatus {
 	row := e.row
 	switch {
 	case row.Serial != nil || row.State == "":
-		row.State, row.Message = sync.StateStale, "still serves the zone"
-	case row.Rcode == wire.RcodeName(dns.RcodeRefused), row.State == sync.StateLame:
-		row.State, row.Message = sync.StateInSync, "no longer serves the zone"
+		row.State, row.Message = syncv1.StateStale, "still serves the zone"
+	case row.Rcode == wire.RcodeName(dns.RcodeRefused), row.State == syncv1.StateLame:
+		row.State, row.Message = syncv1.StateInSync, "no longer serves the zone"
 	}
 	return row
 }

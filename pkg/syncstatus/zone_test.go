@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -39,10 +39,10 @@ func holds(desired *source.Zone, serial uint32, changes ...rrset.RRset) observe.
 }
 
 type zoneOutcome struct {
-	Phase   sync.Phase
-	States  []sync.ServerState
-	Counts  []sync.RecordCounts
-	Summary sync.Summary
+	Phase   syncv1.Phase
+	States  []syncv1.ServerState
+	Counts  []syncv1.RecordCounts
+	Summary syncv1.Summary
 	Failure string
 }
 
@@ -51,9 +51,9 @@ func TestZoneStatus(t *testing.T) {
 	absent := rrset.RRset{Key: wwwA}
 	foreign := rrset.RRset{Key: rrset.Key{Name: "old.example.com.", Type: dns.TypeTXT}, TTL: 60, Rdata: []string{`"x"`}}
 	signed := rrset.RRset{Key: rrset.Key{Name: "example.com.", Type: dns.TypeDNSKEY}, TTL: 60, Rdata: []string{"x"}}
-	states := func(s ...sync.ServerState) []sync.ServerState { return s }
-	all := sync.RecordCounts{InSync: 2} // www A and the apex NS
-	one := sync.RecordCounts{InSync: 1, OutOfSync: 1}
+	states := func(s ...syncv1.ServerState) []syncv1.ServerState { return s }
+	all := syncv1.RecordCounts{InSync: 2} // www A and the apex NS
+	one := syncv1.RecordCounts{InSync: 1, OutOfSync: 1}
 	for name, tc := range map[string]struct {
 		zone    func(*v1beta1.DNSZone)
 		record  func(*v1beta1.ARecord)
@@ -63,45 +63,45 @@ func TestZoneStatus(t *testing.T) {
 	}{
 		"in sync": {
 			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{holds(d, 7), holds(d, 7)} },
-			want: zoneOutcome{sync.PhaseInSync, states("InSync", "InSync"), []sync.RecordCounts{all, all},
-				sync.Summary{Servers: 2, InSync: 2, Records: 2}, ""},
+			want: zoneOutcome{syncv1.PhaseInSync, states("InSync", "InSync"), []syncv1.RecordCounts{all, all},
+				syncv1.Summary{Servers: 2, InSync: 2, Records: 2}, ""},
 		},
 		"a secondary behind": {
 			answers: func(d *source.Zone) []observe.Observation {
 				return []observe.Observation{holds(d, 7), holds(d, 6, other)}
 			},
-			want: zoneOutcome{sync.PhasePropagating, states("InSync", "Stale"), []sync.RecordCounts{all, one},
-				sync.Summary{Servers: 2, InSync: 1, Records: 2, RecordsOutOfSync: 1}, ""},
+			want: zoneOutcome{syncv1.PhasePropagating, states("InSync", "Stale"), []syncv1.RecordCounts{all, one},
+				syncv1.Summary{Servers: 2, InSync: 1, Records: 2, RecordsOutOfSync: 1}, ""},
 		},
 		"a record not programmed yet": {
 			record: unprogrammed,
 			answers: func(d *source.Zone) []observe.Observation {
 				return []observe.Observation{holds(d, 7, other), holds(d, 7, other)}
 			},
-			want: zoneOutcome{sync.PhasePropagating, states("Stale", "Stale"), []sync.RecordCounts{one, one},
-				sync.Summary{Servers: 2, Records: 2, RecordsOutOfSync: 1}, ""},
+			want: zoneOutcome{syncv1.PhasePropagating, states("Stale", "Stale"), []syncv1.RecordCounts{one, one},
+				syncv1.Summary{Servers: 2, Records: 2, RecordsOutOfSync: 1}, ""},
 		},
 		"a record lost": {
 			answers: func(d *source.Zone) []observe.Observation {
 				return []observe.Observation{holds(d, 7, absent), holds(d, 7)}
 			},
-			want: zoneOutcome{sync.PhaseOutOfSync, states("Missing", "InSync"), []sync.RecordCounts{one, all},
-				sync.Summary{Servers: 2, InSync: 1, Records: 2, RecordsOutOfSync: 1}, ""},
+			want: zoneOutcome{syncv1.PhaseOutOfSync, states("Missing", "InSync"), []syncv1.RecordCounts{one, all},
+				syncv1.Summary{Servers: 2, InSync: 1, Records: 2, RecordsOutOfSync: 1}, ""},
 		},
 		"what nobody declares is counted, and DNSSEC's own is not": {
 			answers: func(d *source.Zone) []observe.Observation {
 				return []observe.Observation{holds(d, 7, foreign, signed), holds(d, 7)}
 			},
-			want: zoneOutcome{sync.PhaseInSync, states("InSync", "InSync"), []sync.RecordCounts{{InSync: 2, Undeclared: 1}, all},
-				sync.Summary{Servers: 2, InSync: 2, Records: 2}, ""},
+			want: zoneOutcome{syncv1.PhaseInSync, states("InSync", "InSync"), []syncv1.RecordCounts{{InSync: 2, Undeclared: 1}, all},
+				syncv1.Summary{Servers: 2, InSync: 2, Records: 2}, ""},
 		},
 		"a record that is still to leave": {
 			record: func(r *v1beta1.ARecord) { r.DeletionTimestamp = &metav1.Time{Time: asked} },
 			answers: func(d *source.Zone) []observe.Observation {
 				return []observe.Observation{holds(d, 7, other), holds(d, 7, other)}
 			},
-			want: zoneOutcome{sync.PhasePropagating, states("Stale", "Stale"), []sync.RecordCounts{one, one},
-				sync.Summary{Servers: 2, Records: 1, RecordsOutOfSync: 1}, ""},
+			want: zoneOutcome{syncv1.PhasePropagating, states("Stale", "Stale"), []syncv1.RecordCounts{one, one},
+				syncv1.Summary{Servers: 2, Records: 1, RecordsOutOfSync: 1}, ""},
 		},
 		"a record that the guard keeps from leaving": {
 			zone:   func(z *v1beta1.DNSZone) { z.Status.HeldPlan = "f00d" },
@@ -109,16 +109,16 @@ func TestZoneStatus(t *testing.T) {
 			answers: func(d *source.Zone) []observe.Observation {
 				return []observe.Observation{holds(d, 7, other), holds(d, 6, other)}
 			},
-			want: zoneOutcome{sync.PhaseOutOfSync, states("Held", "Stale"), []sync.RecordCounts{one, one},
-				sync.Summary{Servers: 2, Records: 1, RecordsOutOfSync: 1}, ""},
+			want: zoneOutcome{syncv1.PhaseOutOfSync, states("Held", "Stale"), []syncv1.RecordCounts{one, one},
+				syncv1.Summary{Servers: 2, Records: 1, RecordsOutOfSync: 1}, ""},
 		},
 		"foreign data that the guard keeps from being pruned": {
 			zone: func(z *v1beta1.DNSZone) { z.Status.HeldPlan = "f00d" },
 			answers: func(d *source.Zone) []observe.Observation {
 				return []observe.Observation{holds(d, 7, foreign), holds(d, 7)}
 			},
-			want: zoneOutcome{sync.PhaseOutOfSync, states("Held", "Held"), []sync.RecordCounts{{InSync: 2, Undeclared: 1}, all},
-				sync.Summary{Servers: 2, Records: 2}, ""},
+			want: zoneOutcome{syncv1.PhaseOutOfSync, states("Held", "Held"), []syncv1.RecordCounts{{InSync: 2, Undeclared: 1}, all},
+				syncv1.Summary{Servers: 2, Records: 2}, ""},
 		},
 		"another start of authority": {
 			answers: func(d *source.Zone) []observe.Observation {
@@ -128,80 +128,80 @@ func TestZoneStatus(t *testing.T) {
 				o.Mirror = observe.NewMirror(d.Name, soa, rrset.RRset{Key: wwwA, TTL: 3600, Rdata: []string{"192.0.2.1"}}, apexNS(d))
 				return []observe.Observation{holds(d, 7), o}
 			},
-			want: zoneOutcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []sync.RecordCounts{all, all},
-				sync.Summary{Servers: 2, InSync: 1, Records: 2}, ""},
+			want: zoneOutcome{syncv1.PhaseOutOfSync, states("InSync", "Divergent"), []syncv1.RecordCounts{all, all},
+				syncv1.Summary{Servers: 2, InSync: 1, Records: 2}, ""},
 		},
 		"one lost and one changed is no loss alone": {
 			answers: func(d *source.Zone) []observe.Observation {
 				return []observe.Observation{holds(d, 7), holds(d, 7, absent, rrset.RRset{Key: apexNS(d).Key, TTL: 60, Rdata: []string{"rogue.example.net."}})}
 			},
-			want: zoneOutcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []sync.RecordCounts{all, {OutOfSync: 2}},
-				sync.Summary{Servers: 2, InSync: 1, Records: 2, RecordsOutOfSync: 2}, ""},
+			want: zoneOutcome{syncv1.PhaseOutOfSync, states("InSync", "Divergent"), []syncv1.RecordCounts{all, {OutOfSync: 2}},
+				syncv1.Summary{Servers: 2, InSync: 1, Records: 2, RecordsOutOfSync: 2}, ""},
 		},
 		"the zone is not programmed yet": {
 			zone: func(z *v1beta1.DNSZone) { z.Generation = 2 },
 			answers: func(d *source.Zone) []observe.Observation {
 				return []observe.Observation{holds(d, 7, other), holds(d, 7, other)}
 			},
-			want: zoneOutcome{sync.PhasePropagating, states("Stale", "Stale"), []sync.RecordCounts{one, one},
-				sync.Summary{Servers: 2, Records: 2, RecordsOutOfSync: 1}, ""},
+			want: zoneOutcome{syncv1.PhasePropagating, states("Stale", "Stale"), []syncv1.RecordCounts{one, one},
+				syncv1.Summary{Servers: 2, Records: 2, RecordsOutOfSync: 1}, ""},
 		},
 		"the servers refuse the zone's updates": {
 			zone: refused, record: unprogrammed,
 			answers: func(d *source.Zone) []observe.Observation {
 				return []observe.Observation{holds(d, 7, other), holds(d, 7, other)}
 			},
-			want: zoneOutcome{sync.PhaseFailed, states("Stale", "Stale"), []sync.RecordCounts{one, one},
-				sync.Summary{Servers: 2, Records: 2, RecordsOutOfSync: 1}, "Refused"},
+			want: zoneOutcome{syncv1.PhaseFailed, states("Stale", "Stale"), []syncv1.RecordCounts{one, one},
+				syncv1.Summary{Servers: 2, Records: 2, RecordsOutOfSync: 1}, "Refused"},
 		},
 		"the servers refuse updates that are not needed": {
 			zone:    refused,
 			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{holds(d, 7), holds(d, 7)} },
-			want: zoneOutcome{sync.PhaseInSync, states("InSync", "InSync"), []sync.RecordCounts{all, all},
-				sync.Summary{Servers: 2, InSync: 2, Records: 2}, ""},
+			want: zoneOutcome{syncv1.PhaseInSync, states("InSync", "InSync"), []syncv1.RecordCounts{all, all},
+				syncv1.Summary{Servers: 2, InSync: 2, Records: 2}, ""},
 		},
 		"they refused those of a former specification": {
 			zone: func(z *v1beta1.DNSZone) { refused(z); z.Generation++ }, record: unprogrammed,
 			answers: func(d *source.Zone) []observe.Observation {
 				return []observe.Observation{holds(d, 7, other), holds(d, 7, other)}
 			},
-			want: zoneOutcome{sync.PhasePropagating, states("Stale", "Stale"), []sync.RecordCounts{one, one},
-				sync.Summary{Servers: 2, Records: 2, RecordsOutOfSync: 1}, ""},
+			want: zoneOutcome{syncv1.PhasePropagating, states("Stale", "Stale"), []syncv1.RecordCounts{one, one},
+				syncv1.Summary{Servers: 2, Records: 2, RecordsOutOfSync: 1}, ""},
 		},
 		"a duplicate": {
 			problem: &Problem{"DuplicateZone", "declared twice"},
 			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{holds(d, 7), silent()} },
-			want: zoneOutcome{sync.PhaseFailed, states("InSync", "Unreachable"), []sync.RecordCounts{all},
-				sync.Summary{Servers: 2, InSync: 1, Unreachable: 1, Records: 2}, "DuplicateZone"},
+			want: zoneOutcome{syncv1.PhaseFailed, states("InSync", "Unreachable"), []syncv1.RecordCounts{all},
+				syncv1.Summary{Servers: 2, InSync: 1, Unreachable: 1, Records: 2}, "DuplicateZone"},
 		},
 		"being deleted": {
 			zone: func(z *v1beta1.DNSZone) { z.DeletionTimestamp = &metav1.Time{Time: asked} },
 			answers: func(d *source.Zone) []observe.Observation {
 				return []observe.Observation{answers(dns.RcodeRefused), holds(d, 7)}
 			},
-			want: zoneOutcome{sync.PhasePropagating, states("InSync", "Stale"), nil,
-				sync.Summary{Servers: 2, InSync: 1, Records: 2}, ""},
+			want: zoneOutcome{syncv1.PhasePropagating, states("InSync", "Stale"), nil,
+				syncv1.Summary{Servers: 2, InSync: 1, Records: 2}, ""},
 		},
 		"being deleted, and one does not hand it over": {
 			zone: func(z *v1beta1.DNSZone) { z.DeletionTimestamp = &metav1.Time{Time: asked} },
 			answers: func(*source.Zone) []observe.Observation {
 				return []observe.Observation{untransferred(&wire.Error{Op: "transfer", Rcode: dns.RcodeRefused}), untransferred(&wire.Error{Op: "transfer"})}
 			},
-			want: zoneOutcome{sync.PhasePropagating, states("Stale", "Stale"), nil, sync.Summary{Servers: 2, Records: 2}, ""},
+			want: zoneOutcome{syncv1.PhasePropagating, states("Stale", "Stale"), nil, syncv1.Summary{Servers: 2, Records: 2}, ""},
 		},
 		"being deleted, and its parent is served": {
 			zone: func(z *v1beta1.DNSZone) { z.DeletionTimestamp = &metav1.Time{Time: asked} },
 			answers: func(*source.Zone) []observe.Observation {
 				return []observe.Observation{answers(dns.RcodeNameError), answers(dns.RcodeSuccess)}
 			},
-			want: zoneOutcome{sync.PhaseInSync, states("InSync", "InSync"), nil, sync.Summary{Servers: 2, InSync: 2, Records: 2}, ""},
+			want: zoneOutcome{syncv1.PhaseInSync, states("InSync", "InSync"), nil, syncv1.Summary{Servers: 2, InSync: 2, Records: 2}, ""},
 		},
 		"being deleted, and it cannot be known": {
 			zone: func(z *v1beta1.DNSZone) { z.DeletionTimestamp = &metav1.Time{Time: asked} },
 			answers: func(*source.Zone) []observe.Observation {
 				return []observe.Observation{answers(dns.RcodeServerFailure), silent()}
 			},
-			want: zoneOutcome{sync.PhaseOutOfSync, states("NotLoaded", "Unreachable"), nil, sync.Summary{Servers: 2, Unreachable: 1, Records: 2}, ""},
+			want: zoneOutcome{syncv1.PhaseOutOfSync, states("NotLoaded", "Unreachable"), nil, syncv1.Summary{Servers: 2, Unreachable: 1, Records: 2}, ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestObjectsFailWithTheirZone(t *testing.T) {
 	answers := []observe.Observation{holds(desired, 7, rrset.RRset{Key: wwwA}), holds(desired, 7, rrset.RRset{Key: wwwA})}
 	s := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), answers, asked.Add(time.Second), History{})
 	got := s.RecordStatus(r).Status
-	if got.Phase != sync.PhaseFailed || got.FailureReason != "Refused" || got.FailureMessage != z.Status.FailureMessage {
+	if got.Phase != syncv1.PhaseFailed || got.FailureReason != "Refused" || got.FailureMessage != z.Status.FailureMessage {
 		t.Errorf("the record is %s: %s: %s", got.Phase, got.FailureReason, got.FailureMessage)
 	}
 	if c := s.zoneFailure("elsewhere"); c.Reason != "Refused" || c.Message != hiddenProblem {
@@ -268,7 +268,7 @@ func TestZoneTellsWhatIsDeclared(t *testing.T) {
 	a, _ := desired.Get(wwwA)
 	declared := desired.SOA
 	declared.Serial = 7
-	want := []sync.RRset{
+	want := []syncv1.RRset{
 		{Name: "www.example.com.", Type: "A", TTL: new(int64(a.TTL)), Rdata: a.Rdata},
 		{Name: "example.com.", Type: "SOA", TTL: new(int64(declared.TTL)), Rdata: []string{declared.Rdata()}},
 	}
@@ -296,15 +296,15 @@ func TestInstance(t *testing.T) {
 	for name, tc := range map[string]struct {
 		instance *v1beta1.Bind9Instance
 		servers  []observe.Server
-		phase    sync.Phase
+		phase    syncv1.Phase
 		ready    string
 		failure  string
 	}{
-		"ready":            {i, servers(), sync.PhaseInSync, "AllReady", ""},
-		"a pod is down":    {i, down, sync.PhaseOutOfSync, "PartiallyReady", ""},
-		"nothing is there": {i, nil, sync.PhaseUnknown, "NoChildren", ""},
-		"failed":           {failed, down, sync.PhaseFailed, "PartiallyReady", "ConfigurationInvalid"},
-		"healed":           {failed, servers(), sync.PhaseInSync, "AllReady", ""},
+		"ready":            {i, servers(), syncv1.PhaseInSync, "AllReady", ""},
+		"a pod is down":    {i, down, syncv1.PhaseOutOfSync, "PartiallyReady", ""},
+		"nothing is there": {i, nil, syncv1.PhaseUnknown, "NoChildren", ""},
+		"failed":           {failed, down, syncv1.PhaseFailed, "PartiallyReady", "ConfigurationInvalid"},
+		"healed":           {failed, servers(), syncv1.PhaseInSync, "AllReady", ""},
 	} {
 		s := note(InstanceStatus(tc.instance, tc.servers, nil, asked))
 		if s.Status.Phase != tc.phase || s.Status.Conditions[0].Reason != tc.ready || s.Status.FailureReason != tc.failure {
@@ -312,8 +312,8 @@ func TestInstance(t *testing.T) {
 				tc.phase, tc.ready, tc.failure)
 		}
 		// Whoever waits for all rows of a namespace waits for one condition type.
-		ready := meta.FindStatusCondition(s.Status.Conditions, sync.ConditionReady)
-		propagated := meta.FindStatusCondition(s.Status.Conditions, sync.ConditionPropagated)
+		ready := meta.FindStatusCondition(s.Status.Conditions, syncv1.ConditionReady)
+		propagated := meta.FindStatusCondition(s.Status.Conditions, syncv1.ConditionPropagated)
 		if ready == nil || propagated == nil || ready.Status != propagated.Status {
 			t.Errorf("%s: Ready is %v, Propagated %v", name, ready, propagated)
 		}
@@ -327,18 +327,18 @@ func TestHeldZoneSaysSo(t *testing.T) {
 	unprogrammed(r)
 	desired := build(t, z, r)
 	old := holds(desired, 7, rrset.RRset{Key: wwwA, TTL: 3600, Rdata: []string{"192.0.2.9"}})
-	verdict := func() *sync.SyncStatus {
+	verdict := func() *syncv1.SyncStatus {
 		return Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{old, old}, asked.Add(time.Second), History{}).RecordStatus(r)
 	}
-	if s := verdict(); s.Servers[0].State != sync.StateStale || s.Status.Phase != sync.PhasePropagating {
+	if s := verdict(); s.Servers[0].State != syncv1.StateStale || s.Status.Phase != syncv1.PhasePropagating {
 		t.Errorf("on its way: %s, %s", s.Servers[0].State, s.Status.Phase)
 	}
 	r.Status.Conditions = []metav1.Condition{{Type: "Programmed", Status: metav1.ConditionFalse, Reason: "Held", ObservedGeneration: r.Generation}}
 	s := verdict()
-	if s.Servers[0].State != sync.StateHeld || s.Status.Phase != sync.PhaseOutOfSync || s.Status.InSync {
+	if s.Servers[0].State != syncv1.StateHeld || s.Status.Phase != syncv1.PhaseOutOfSync || s.Status.InSync {
 		t.Errorf("held back: %s, %s", s.Servers[0].State, s.Status.Phase)
 	}
-	propagated := meta.FindStatusCondition(s.Status.Conditions, sync.ConditionPropagated)
+	propagated := meta.FindStatusCondition(s.Status.Conditions, syncv1.ConditionPropagated)
 	if want := "bindy.firestoned.io/confirm=f00d"; propagated.Reason != "Held" || !strings.HasSuffix(propagated.Message, want) {
 		t.Errorf("%s: %s", propagated.Reason, propagated.Message)
 	}

@@ -9,6 +9,9 @@
 //	next := e.Map()
 //	for key := range snapshot.Diff(zone, next, Value.Equal) { … }
 //
+// In a map of 100,000 entries, one change and the Diff that finds it take less than a hundredth of filling another map
+// (go test -run xxx -bench 'EditOne|DiffOne|Fill' ./pkg/dns/snapshot).
+//
 // The package knows nothing of DNS and does no I/O.
 package snapshot
 

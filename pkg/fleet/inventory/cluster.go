@@ -1,6 +1,10 @@
 // Package inventory holds what the reconcilers share about clusters, instances and pods: how the cache is read, which cluster an
 // instance belongs to, where a sidecar listens, which events start a reconciliation, and where servers may run. It writes
 // nothing but the finalizer with which servers wait for zones.
+//
+// Its Turns keep a tenant's servers from all workers of a controller: forty zones on a server that accepted connections and said nothing
+// delayed every other zone by a minute (TestTarpitDelaysNoZoneOfOthers, docs/decisions/2026-11-22-budgets-for-servers.md). The priority
+// queue of controller-runtime orders what waits; it does not bound how many workers one namespace has.
 package inventory
 
 import (

@@ -1,6 +1,10 @@
 // Package cachehealth reports informer caches that cannot follow the Kubernetes API, and has them go on soon when they can
 // again. A cache that fails to list or watch goes on answering with what it held last, and nothing else shows that. The
 // controller, the API server and the webhook make their readiness depend on it.
+//
+// client-go's reflector resumes by itself, after waits that double up to half a minute, and with a complete list. With this package a
+// cache has what it missed two seconds after kube-apiserver is back, however often it was away (TestCacheCatchesUpSoon,
+// TestCacheGoesOnSoonWhereItWas): until then admission, passes and verdicts would go by what is outdated.
 package cachehealth
 
 import (

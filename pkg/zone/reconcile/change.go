@@ -113,8 +113,8 @@ func (p zonePass) apply(ctx context.Context, q primary, c change, t target) prim
 		p.noteForeign(q)
 		q = p.noteOvertaking(p.noteOverwrittenAgain(p.compare(q, t)))
 	}
-	// If somebody else was faster, all primaries are looked at once more, because what was seen of the others is no newer. What nobody
-	// declares would come back from that.
+	// If somebody else was faster, read all primaries again: our view of the others is equally stale and would resurrect deleted foreign
+	// records.
 	q.unsettled = q.sent != nil || q.overtaken || c.do == restore || c.do == catchUp && q.lacksMore()
 	return q
 }

@@ -29,7 +29,7 @@ type primary struct {
 	// seen is the latest observation; its Mirror is what the server held then. It has none in a pass that found every
 	// server as it was.
 	seen observe.Observation
-	// lacking is what the server still lacks, sendable that without what it has refused before.
+	// lacking is what the server still lacks; sendable is the part of it that the server has not refused before.
 	lacking, sendable plan.Changes
 	// applied is what the server took in this pass, and written the SOA with which that left it. sent is host.ErrConflict or
 	// host.ErrUnknown if the last that it was sent may not be there.

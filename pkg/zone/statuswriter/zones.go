@@ -70,7 +70,7 @@ func (w *Writer) writeZone(ctx context.Context, key types.NamespacedName) (time.
 	if err := w.Client.Get(ctx, key, zone); client.IgnoreNotFound(err) != nil {
 		return 0, err
 	} else if err != nil || zone.UID != e.Zone.UID || v1beta1.IsGoing(zone) {
-		return 0, nil // Nobody is to read the status of a zone on its way out: a thousand of them are gone sooner without.
+		return 0, nil // Skip status writes for zones being deleted: bulk deletion is faster.
 	}
 	facts.Instances, facts.Providers, facts.Timeout = summarizeInstances(e.Servers), summarizeProviders(e.Servers, e.Backends), w.ZoneTimeout
 	facts.Records = w.listRecords(ctx, e, facts.Programmed, zone.Status.Records)

@@ -11,7 +11,7 @@ import (
 )
 
 // errAlone is a primary whose foreign data is not known, among others that are to have it.
-var errAlone = errors.New("it is read by query, so that what nobody declares is not known there, and the zone's other primaries cannot be kept equal to it: set readBy to Transfer, or writers to Shared")
+var errAlone = errors.New("readBy: Query cannot be combined with other primaries, because undeclared records are invisible there: set readBy to Transfer, or writers to Shared")
 
 // Reader implements host.Reader by questions.
 type Reader struct {

@@ -175,7 +175,7 @@ func replacementUnit(zone string, old, s rrset.RRset) (updateUnit, error) {
 }
 
 // changeTTL adds a record for a moment, because NS records at an apex cannot all be deleted to come back with another TTL. BIND changes
-// the TTL when a record is added that is there; Knot ignores such a one, and changes the TTL of all with one that is new.
+// the TTL when a record is added that is there; Knot ignores that record, and changes the TTL of all with a new one.
 func (u *updateUnit) changeTTL(s rrset.RRset) {
 	passing := &dns.NS{Hdr: dns.RR_Header{Name: s.Name, Rrtype: dns.TypeNS, Class: dns.ClassINET, Ttl: s.TTL}, Ns: "passing.invalid."}
 	u.adds = append(u.adds, passing)
