@@ -99,6 +99,19 @@ func (a *Answers) Bogus(place Place, is func(*validate.Answer) bool) (keys []rrs
 	return keys
 }
 
+// rejected are the verdicts about answers of a place that were Bogus or Unknown.
+func (a *Answers) rejected(place Place) map[rrset.Key]dnssec.Security {
+	a.judged.mu.Lock()
+	defer a.judged.mu.Unlock()
+	verdicts := map[rrset.Key]dnssec.Security{}
+	for k, answer := range a.judged.places[place] {
+		if security := answer.Verdict.Security; security == dnssec.Bogus || security == dnssec.Unknown {
+			verdicts[k] = security
+		}
+	}
+	return verdicts
+}
+
 // KeepKeys takes over an answer about DNSKEY records. One that says the same as the one before does not replace its message: whoever
 // remembers what follows from it need not judge it again.
 func (a *Answers) KeepKeys(place Place, k KeysAnswer) {
@@ -212,8 +225,8 @@ type SecurityState struct {
 	// Servers are the verdicts by server, of the apex and of the zone's signatures.
 	Servers []dnssec.Security
 	Codes   []uint16
-	// Answers are the names of which answers were Bogus, by server.
-	Answers []map[string]bool
+	// Answers are the verdicts about answers that were Bogus or Unknown, by server.
+	Answers []map[rrset.Key]dnssec.Security
 	// Signed is true if resolvers expect signatures; Moving if some have expired or expire soon, so that verdicts change with time.
 	Signed, Moving bool
 }
@@ -223,13 +236,14 @@ func (s SecurityState) Equal(o SecurityState) bool {
 	return slices.Equal(s.Servers, o.Servers) && slices.Equal(s.Codes, o.Codes) && s.Signed == o.Signed
 }
 
-// ChangedAnswers yields the names of which an answer is Bogus in one of two states, and not in the other. They have the same servers.
-func (s SecurityState) ChangedAnswers(o SecurityState) iter.Seq[string] {
-	return func(yield func(string) bool) {
+// ChangedAnswers yields the names and types of which an answer is Bogus or Unknown in one of two states, and not the same in the other. They
+// have the same servers.
+func (s SecurityState) ChangedAnswers(o SecurityState) iter.Seq[rrset.Key] {
+	return func(yield func(rrset.Key) bool) {
 		for i := range min(len(s.Answers), len(o.Answers)) {
-			for _, pair := range [][2]map[string]bool{{s.Answers[i], o.Answers[i]}, {o.Answers[i], s.Answers[i]}} {
-				for name := range pair[0] {
-					if !pair[1][name] && !yield(name) {
+			for _, pair := range [][2]map[rrset.Key]dnssec.Security{{s.Answers[i], o.Answers[i]}, {o.Answers[i], s.Answers[i]}} {
+				for k, security := range pair[0] {
+					if pair[1][k] != security && !yield(k) {
 						return
 					}
 				}
@@ -246,11 +260,7 @@ func (e *Evaluator) Security(z *desired.Zone, now time.Time) (s SecurityState) {
 		v := w.Of(i, nil)
 		s.Servers, s.Codes = append(s.Servers, v.Security), append(s.Codes, v.Code)
 		s.Moving = s.Moving || v.Security == dnssec.Expiring || v.Security == dnssec.Bogus
-		names := map[string]bool{}
-		for _, k := range e.answers.Bogus(PlaceOf(z.Servers[i], z.Declared.ZoneName()), func(*validate.Answer) bool { return true }) {
-			names[k.Name] = true
-		}
-		s.Answers = append(s.Answers, names)
+		s.Answers = append(s.Answers, e.answers.rejected(PlaceOf(z.Servers[i], z.Declared.ZoneName())))
 	}
 	return s
 }

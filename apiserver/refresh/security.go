@@ -226,8 +226,8 @@ func (t *tracker) checkSecurity(w *trackedZone, now time.Time) {
 		w.all = w.all || w.security != nil || is.Signed
 		w.movedAt = now
 	} else {
-		for name := range is.ChangedAnswers(*w.security) {
-			for o := range w.zone.Declared.ObjectsAt(name) {
+		for k := range is.ChangedAnswers(*w.security) {
+			for o := range w.zone.Declared.ObjectsAt(k.Name) {
 				w.suspect(o)
 			}
 		}

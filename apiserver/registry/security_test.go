@@ -146,6 +146,7 @@ func TestSecurity(t *testing.T) {
 		"no signature":           {anchors, without(good, "www.example.test.", "RRSIG", "A 13"), syncv1.SecurityBogus, "RRSIGs Missing", false},
 		"not signed, but should": {anchors, "$ORIGIN example.test.\n$TTL 300\n@ SOA ns1 hostmaster 1 3600 600 86400 60\n@ NS ns1\nns1 A 192.0.2.1\nwww A 192.0.2.10\n", syncv1.SecurityBogus, "DNSKEY Missing", false},
 		"not signed":             {nil, "$ORIGIN example.test.\n$TTL 300\n@ SOA ns1 hostmaster 1 3600 600 86400 60\n@ NS ns1\nns1 A 192.0.2.1\nwww A 192.0.2.10\n", syncv1.SecurityInsecure, "", false},
+		"SOA without signature":  {anchors, without(good, "RRSIG", "SOA 13"), syncv1.SecuritySecure, "", false},
 		"wrong signature":        {anchors, wrong, syncv1.SecurityBogus, "DNSSEC Bogus", true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,7 +190,10 @@ func TestSecurity(t *testing.T) {
 				t.Errorf("chain %+v", got.Chain)
 			}
 			check("list", w.listed("arecord.www"))
-			if c.cause != "RRSIGs Missing" && !c.unlisted {
+			if name == "SOA without signature" { // Nobody needs it to believe the record.
+				c.get, c.cause = syncv1.SecurityBogus, "RRSIGs Missing"
+			}
+			if name != "no signature" && !c.unlisted {
 				check("zone", w.get("dnszone.example.test"))
 			}
 		})

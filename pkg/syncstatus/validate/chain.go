@@ -77,20 +77,20 @@ func (c *Chain) followParent(parent *Result, clock dnssec.Clock) bool {
 	}
 	ds := signedSet(above.content, rrset.Key{Name: c.Zone, Type: dns.TypeDS})
 	_, delegated := above.content.Get(rrset.Key{Name: c.Zone, Type: dns.TypeNS})
-	security := above.Verdict.Security
+	security := above.ofKeys.Security
 	switch {
 	case !delegated && len(ds) == 0:
 		c.Gap = fmt.Sprintf("the parent zone %s does not delegate to %s", parent.Name, c.Zone)
 		return false
 	case security == dnssec.Unknown:
-		c.Gap = fmt.Sprintf("the parent zone %s could not be validated: %s", parent.Name, above.Verdict.Detail)
+		c.Gap = fmt.Sprintf("the parent zone %s could not be validated: %s", parent.Name, above.ofKeys.Detail)
 		return false
 	}
 	c.Source, c.Parent, c.Gap = ParentDS, parent, above.Chain.Gap
 	switch {
 	case security == dnssec.Bogus:
-		c.Delegation = above.Verdict
-		c.Delegation.Detail = fmt.Sprintf("the parent zone %s is Bogus: %s", parent.Name, above.Verdict.Detail)
+		c.Delegation = above.ofKeys
+		c.Delegation.Detail = fmt.Sprintf("the parent zone %s is Bogus: %s", parent.Name, above.ofKeys.Detail)
 	case security == dnssec.Insecure:
 		c.Delegation = dnssec.Verdict{Security: dnssec.Insecure, Detail: fmt.Sprintf("the parent zone %s is not signed, or nothing vouches for it", parent.Name)}
 	case len(ds) == 0:

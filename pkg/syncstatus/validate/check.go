@@ -17,15 +17,18 @@ type limits struct{ now, notice string }
 
 func limitsOf(c dnssec.Clock) limits { return limits{timeText(c.Now), timeText(c.Now.Add(c.Notice))} }
 
-// check judges RRsets of a server's content by whether they have a signature with a key of the zone that has not expired, and by the apex.
-// It verifies none of them. Names that the content does not have are left out.
+// check judges RRsets of a server's content by whether they have a signature with a key of the zone that has not expired, and by the keys.
+// Of all RRsets only the SOA is verified. Names that the content does not have are left out.
 func (a *Apex) check(keys []rrset.Key, at limits) dnssec.Verdict {
-	if a.keys == nil || a.content == nil || a.Verdict.Security != dnssec.Secure && a.Verdict.Security != dnssec.Expiring {
-		return a.Verdict
+	if a.keys == nil || a.content == nil || a.ofKeys.Security != dnssec.Secure && a.ofKeys.Security != dnssec.Expiring {
+		return a.ofKeys
 	}
-	verdict := a.Verdict
+	verdict := a.ofKeys
 	for _, k := range keys {
-		if k.Type != dns.TypeSOA && holds(a.content, k) && !a.isDelegated(k) {
+		switch {
+		case k.Type == dns.TypeSOA:
+			verdict = worst(verdict, a.Verdict)
+		case holds(a.content, k) && !a.isDelegated(k):
 			verdict = worst(verdict, a.soften(a.checkSet(k, at)))
 		}
 	}

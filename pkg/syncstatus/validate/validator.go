@@ -56,6 +56,8 @@ type Apex struct {
 	Chain *Chain
 	// Verdict is about the keys and the SOA. It is Unknown if the server's keys are not known.
 	Verdict dnssec.Verdict
+	// ofKeys is about the keys alone: what does not depend on the SOA depends on it.
+	ofKeys dnssec.Verdict
 	// Keys are the zone's on this server, with their signatures.
 	Keys []dns.RR
 
@@ -253,6 +255,7 @@ func (l *line) apexOf(zone string, s Server, clock dnssec.Clock) *Apex {
 	l.known = append(l.known, &known{s, a})
 	if a.behind = l.best != nil && l.best.Serial != s.Serial; !s.isKnown() {
 		a.Verdict = unknown("its keys are not known")
+		a.ofKeys = a.Verdict
 		return a
 	}
 	a.setKeys(s.keys(zone), clock)
@@ -287,6 +290,7 @@ func (k *known) isLike(zone string, s Server) bool {
 
 // setKeys judges the DNSKEY RRset with its signatures.
 func (a *Apex) setKeys(keys []dns.RR, clock dnssec.Clock) {
+	defer func() { a.ofKeys = a.Verdict }()
 	a.Keys = keys
 	for _, rr := range keysOf(keys) {
 		if key, ok := rr.(*dns.DNSKEY); ok {
@@ -357,7 +361,7 @@ func mergeTags(a, b []uint16) []uint16 {
 
 // IsAnchored reports whether the chain of the zone begins at a trust anchor, and holds.
 func (r *Result) IsAnchored() bool {
-	if r == nil || r.best == nil || r.best.Verdict.Security != dnssec.Secure && r.best.Verdict.Security != dnssec.Expiring {
+	if r == nil || r.best == nil || r.best.ofKeys.Security != dnssec.Secure && r.best.ofKeys.Security != dnssec.Expiring {
 		return false
 	}
 	c := r.best.Chain

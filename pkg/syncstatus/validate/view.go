@@ -114,7 +114,7 @@ func (w *View) Above(server int) []Link {
 	up := &View{Result: &Result{Servers: []*Apex{parent}}}
 	links := append(up.Above(0), parent.link(-1))
 	delegation := c.Delegation
-	if parent.Verdict.Security == dnssec.Bogus { // The link above says so.
+	if parent.ofKeys.Security == dnssec.Bogus { // The link above says so.
 		delegation = unknown(delegation.Detail)
 	}
 	return append(links, Link{Server: -1, Key: rrset.Key{Name: c.Zone, Type: dns.TypeDS}, Keys: c.Anchors, Verdict: delegation})

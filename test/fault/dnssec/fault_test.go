@@ -143,7 +143,7 @@ func (a *attempt) checkKind(facts map[rrset]opinion) {
 			a.errorf("judges say %s", o.security)
 		}
 	}
-	if !found && a.kind.name != "rrsig-tampered" && a.kind.name != "altered" {
+	if !found && len(facts) == len(allQuestions()) { // A busy machine can be too slow for a judge.
 		a.errorf("judges do not say %s: %v", want, facts)
 	}
 }

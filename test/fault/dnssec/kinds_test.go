@@ -21,9 +21,7 @@ type fault struct {
 	what string
 	// effective is when it was in force, if that is not when it has begun.
 	effective time.Time
-	// expires is when the first signature expires, if the fault is about that.
-	expires time.Time
-	end     func()
+	end       func()
 }
 
 // kind is a kind of fault.
@@ -102,7 +100,7 @@ var signatureKinds = []kind{
 		v := lasting()
 		v.to = time.Now().Add(f.between(2*time.Second, 6*time.Second)).Truncate(time.Second)
 		f.serve(f.signed(f.below, v), "all signatures expire at %s", v.to)
-		f.expires, f.effective = v.to, v.to.Add(time.Second)
+		f.effective = v.to.Add(time.Second)
 		time.Sleep(time.Until(f.effective)) // It is when, and not after how long.
 	}},
 	{name: "expires-soon", want: syncv1.SecurityExpiring, begin: func(f *fault) {
@@ -114,7 +112,7 @@ var signatureKinds = []kind{
 		v := lasting()
 		v.to = time.Now().Add(notice + f.between(time.Second, 3*time.Second)).Truncate(time.Second)
 		f.serve(f.signed(f.below, v), "all signatures expire at %s", v.to)
-		f.expires, f.effective = v.to, v.to.Add(-notice)
+		f.effective = v.to.Add(-notice)
 	}},
 	{name: "clock-ahead", begin: func(f *fault) { // Signers date signatures back by an hour.
 		from := time.Now().Add(time.Hour)
