@@ -38,3 +38,9 @@ func (r Resolver) Resolve(ctx context.Context, host string) ([]netip.Addr, error
 	slices.SortFunc(permitted, netip.Addr.Compare)
 	return slices.Compact(permitted), nil
 }
+
+// LookupNS asks the system's resolver for the name servers of a zone, as net.Resolver.LookupNS does. The name is absolute. Their host names
+// are somebody else's words: a Resolver says which of their addresses may be used.
+func LookupNS(ctx context.Context, zone string) ([]*net.NS, error) {
+	return net.DefaultResolver.LookupNS(ctx, AbsoluteName(zone))
+}
