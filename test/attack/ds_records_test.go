@@ -21,12 +21,12 @@ func TestAttack29ForgedDS(t *testing.T) {
 	kube.Isolated(t)
 	p, victim, attacker := newPlatform(t), newTenant(t, "victim"), newTenant(t, "attacker")
 	zone := "ds-" + victim.namespace + ".example"
-	victim.apply(dnsZone("main", zone, "clusterRef: "+p.name) + aRecord("www", "main", "www", "192.0.2.1") + fmt.Sprintf(`---
+	victim.apply(dnsZone("main", zone, "clusterRef: "+p.name) + aRecord("www", "main", "www", "192.0.2.1") + `---
 apiVersion: bindy.firestoned.io/v1beta1
 kind: NSRecord
 metadata: {name: shop, labels: {zone: main}}
 spec: {name: shop, nameserver: ns1.bank.example.}
-`))
+`)
 	victim.kubectl("wait", "--for=condition=Propagated", "syncstatus/arecord.www", "--timeout=120s")
 	attacker.apply(`---
 apiVersion: bindy.firestoned.io/v1beta1

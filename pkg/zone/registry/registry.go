@@ -65,7 +65,7 @@ func (r *Registry) Find(ctx context.Context, namespace, name string, nameServers
 	if parent == "." {
 		d.Name = parent
 	}
-	delegates, err := d.delegates(ctx, parent, name, nameServers)
+	delegates, err := d.delegates(ctx, name, nameServers)
 	if err != nil || !delegates {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (r *Registry) addressesOf(ctx context.Context, hosts []string) []netip.Addr
 var errSilent = errors.New("no name server of the zone above answers")
 
 // delegates reports whether the first server that answers delegates a zone to one of some name servers.
-func (d *Delegation) delegates(ctx context.Context, parent, name string, nameServers []string) (bool, error) {
+func (d *Delegation) delegates(ctx context.Context, name string, nameServers []string) (bool, error) {
 	for _, at := range d.servers {
 		reply := ask(ctx, at, name, dns.TypeNS)
 		if reply == nil || reply.Rcode != dns.RcodeSuccess && reply.Rcode != dns.RcodeNameError {
