@@ -117,7 +117,7 @@ func (c Config) renderACLs() (string, error) {
 	var b strings.Builder
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(c.ACLs)) {
-		if !clause.IsIdentifier(name) || clause.IsBuiltinACL(name) || name == clause.TransferACL {
+		if !clause.IsIdentifier(name) || clause.IsBuiltinACL(name) || name == clause.TransferACL || name == clause.QueryACL {
 			problems = append(problems, fmt.Errorf("acls: %q is not a name for an ACL", name))
 			continue
 		}
@@ -125,7 +125,11 @@ func (c Config) renderACLs() (string, error) {
 		problems = append(problems, err)
 		fmt.Fprintf(&b, "acl %q { %s };\n", name, list)
 	}
-	transfer, _ := c.matchList("allowTransfer", c.Options.AllowTransfer) // Its error is that of the options.
-	fmt.Fprintf(&b, "acl %q { %s};\n", clause.TransferACL, transfer)
+	transfer, _ := c.matchList("allowTransfer", c.Options.AllowTransfer) // Their errors are those of the options.
+	query := "any; "
+	if len(c.Options.AllowQuery) > 0 {
+		query, _ = c.matchList("allowQuery", c.Options.AllowQuery)
+	}
+	fmt.Fprintf(&b, "acl %q { %s};\nacl %q { %s};\n", clause.TransferACL, transfer, clause.QueryACL, query)
 	return b.String(), errors.Join(problems...)
 }

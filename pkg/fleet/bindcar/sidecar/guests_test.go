@@ -136,7 +136,7 @@ func TestGuestBesideAllowTransfer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old.KeepsOptions = false
+	old.AdmitsGuests = false
 	clause := strings.ReplaceAll(old.Clause(s.server.zones.Files(old.Name).Content()), strconv.Quote(clause.TransferACL)+"; ", "")
 	if _, err := s.server.control.Command(ctx, "modzone "+zone+" "+clause); err != nil {
 		t.Fatal(err)
@@ -149,6 +149,72 @@ func TestGuestBesideAllowTransfer(t *testing.T) {
 		t.Fatal(err)
 	}
 	transfers("brought up to date", true)
+}
+
+// Who may transfer a zone may ask for it, whatever allowQuery says: secondaries refresh by SOA queries. Nobody else is let in.
+func TestGuestBesideAllowQuery(t *testing.T) {
+	s := startBeside(t, namedtest.StartPod(t, v1beta1.RolePrimary, [2]*wire.Key{}, func(c *named.Config) {
+		c.Options.AllowQuery = v1beta1.AddressMatchList{"!127.0.0.4", "127.0.0.3"}
+	}))
+	ctx := testContext(t)
+	for _, zone := range []string{"open.example", "closed.example"} {
+		if err := s.client.CreateZone(ctx, s.addr, primaryZone(zone, s.UpdateKey.Name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	guest := guestOf(t, "isp", "team")
+	ring, err := named.NewKeyring(named.KeyTransfer, s.TransferKey, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, _, err := ring.FollowGuests(named.KeyTransfer, s.TransferKey, []named.GuestKey{{Name: guest.Name, Algorithm: guest.Algorithm, Secret: guest.Secret}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.WriteKeyring(t, named.KeyTransfer, next)
+	if err := s.server.reconcile(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.client.PatchZone(ctx, s.addr, "open.example", bindcar.PatchZone{AllowTransfer: &[]string{"key " + guest.Name, "127.0.0.2"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		from string
+		key  *wire.Key
+		zone string
+		want int
+	}{
+		{"127.0.0.1", nil, "open.example", dns.RcodeRefused},
+		{"127.0.0.1", guest, "open.example", dns.RcodeSuccess},
+		{"127.0.0.2", nil, "open.example", dns.RcodeSuccess},
+		{"127.0.0.3", nil, "open.example", dns.RcodeSuccess},
+		{"127.0.0.4", nil, "open.example", dns.RcodeRefused},
+		{"127.0.0.1", s.UpdateKey, "open.example", dns.RcodeSuccess},
+		{"127.0.0.1", s.TransferKey, "open.example", dns.RcodeSuccess},
+		{"127.0.0.1", guest, "closed.example", dns.RcodeRefused},
+		{"127.0.0.2", nil, "closed.example", dns.RcodeRefused},
+		{"127.0.0.3", nil, "closed.example", dns.RcodeSuccess},
+	} {
+		if got := askFrom(t, s.DNS().String(), c.from, c.zone, c.key); got != c.want {
+			t.Errorf("%s with key %v asks for %s: %s, want %s", c.from, c.key, c.zone, dns.RcodeToString[got], dns.RcodeToString[c.want])
+		}
+	}
+}
+
+// askFrom asks a server for a zone's SOA record from an address, and returns the answer's code.
+func askFrom(t *testing.T, server, from, zone string, key *wire.Key) int {
+	t.Helper()
+	m := new(dns.Msg).SetQuestion(zone+".", dns.TypeSOA)
+	c := dns.Client{Dialer: &net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(from)}}, Timeout: time.Minute}
+	if key != nil {
+		m.SetTsig(key.Name, key.Algorithm, 300, time.Now().Unix())
+		c.TsigSecret = map[string]string{key.Name: key.Secret}
+	}
+	reply, _, err := c.Exchange(m, server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply.Rcode
 }
 
 // A secondary by address gets NOTIFY that is not signed, and transfers its zone without a key from its address; nobody else does, nor any

@@ -100,6 +100,6 @@ func (s *server) reconcileZone(ctx context.Context, zone zonefile.Description) (
 
 // isUpToDate reports whether a zone's clause is what it would be with the key.
 func (s *server) isUpToDate(zone zonefile.Description, key string) bool {
-	return zone.NoticeAddress == s.noticeAddress && zone.TransferKey == key && (zone.KeepsOptions || len(zone.AllowTransfer) == 0) &&
+	return zone.NoticeAddress == s.noticeAddress && zone.TransferKey == key && (zone.AdmitsGuests || len(zone.AllowTransfer) == 0) &&
 		(zone.TransferSource == "" || isOwnAddress(zone.TransferSource))
 }

@@ -52,7 +52,7 @@ func (s *server) describeZone(request bindcar.CreateZone) (zonefile.Description,
 	if err != nil {
 		return zone, err
 	}
-	zone.NoticeAddress, zone.KeepsOptions = s.noticeAddress, true
+	zone.NoticeAddress, zone.AdmitsGuests = s.noticeAddress, true
 	if request.UpdateKeyName != "" && zone.Type == bindcar.Primary {
 		if err := s.tsigKeys.checkUpdateKey(request.UpdateKeyName); err != nil {
 			return zone, err
@@ -290,7 +290,7 @@ func (s *server) replaceClause(ctx context.Context, zone zonefile.Description) e
 // modifyZone gives an existing zone a new clause, and completes its description. The running zone adopts the clause without a restart, and
 // keeps its data.
 func (s *server) modifyZone(ctx context.Context, zone *zonefile.Description) (err error) {
-	zone.NoticeAddress, zone.KeepsOptions = s.noticeAddress, true
+	zone.NoticeAddress, zone.AdmitsGuests = s.noticeAddress, true
 	if zone.TransferKey, err = s.tsigKeys.transferKey(); err != nil {
 		return err
 	}

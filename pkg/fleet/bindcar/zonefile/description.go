@@ -36,8 +36,9 @@ type Description struct {
 	// NoticeAddress is the sidecar's listener, which the zone's clause notifies of new serials beside AlsoNotify. Zones that
 	// an older sidecar added have none until they are reconciled.
 	NoticeAddress string `json:"noticeAddress,omitempty"`
-	// KeepsOptions is true if the zone's clause has the server's allowTransfer beside AllowTransfer, as that of an older sidecar has not.
-	KeepsOptions bool `json:"keepsOptions,omitempty"`
+	// AdmitsGuests is true if the zone's clause lets AllowTransfer transfer and ask, beside whom the server's options let, as that of an older
+	// sidecar does not.
+	AdmitsGuests bool `json:"admitsGuests,omitempty"`
 	// TransferSource is the address from which a secondary transfers, perhaps with " port N"; empty leaves it to the system.
 	TransferSource string `json:"transferSource,omitempty"`
 	// PrimariesTwice has a secondary's clause list each primary twice, which changes nothing but that it is another list.
@@ -136,7 +137,11 @@ func (d Description) Clause(file string) string {
 	}
 	if len(d.AllowTransfer) > 0 {
 		list, _ := clause.MatchList("", d.AllowTransfer, acceptAnyACL)
-		fmt.Fprintf(&b, "allow-transfer { %q; %s%q; }; ", clause.KeyACL(clause.KeyTransfer), list, clause.TransferACL)
+		transfer, query := fmt.Sprintf("%q; ", clause.KeyACL(clause.KeyTransfer)), ""
+		if d.Type == bindcar.Primary {
+			query = fmt.Sprintf("%q; ", clause.KeyACL(clause.KeyUpdate))
+		}
+		fmt.Fprintf(&b, "allow-transfer { %s%s%q; }; allow-query { %[1]s%[4]s%[2]s%[5]q; }; ", transfer, list, clause.TransferACL, query, clause.QueryACL)
 	}
 	if d.DNSSECPolicy != "" {
 		inline := map[bool]string{true: "yes", false: "no"}[ptr.Deref(d.InlineSigning, false)]
