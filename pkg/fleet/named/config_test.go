@@ -34,7 +34,7 @@ func TestRender(t *testing.T) {
 				"max-ixfr-ratio 100%;", `allow-transfer { "lockstep-transfer"; };`, "allow-new-zones yes;", "category update { null; };",
 				`/update/key.conf"`, `/transfer/key.conf"`, "inet 127.0.0.1 port 9953", "inet 127.0.0.1 port 8053",
 			},
-			without: []string{"allow-query", "forwarders", "allow-notify"},
+			without: []string{"allow-query {", "forwarders", "allow-notify"},
 		},
 		"secondary": {
 			role: "Secondary",
