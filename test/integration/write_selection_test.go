@@ -183,12 +183,12 @@ func writeRecordElsewhere(f *fixture) {
 	label := func(team string) {
 		change(f, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: guest.namespace}}, func(n *corev1.Namespace) { n.Labels["team"] = team })
 	}
-	label("yes")
+	label(f.namespace)
 	record := guest.aRecord("www", "www", "192.0.2.1")
 	guest.create(record)
 	guest.waitReleased(record)
 	change(f, &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}, func(z *v1beta1.DNSZone) {
-		z.Spec.RecordsFrom[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "yes"}}
+		z.Spec.RecordsFrom[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": f.namespace}}
 	})
 	change(guest, record, func(r *v1beta1.ARecord) {
 		r.Annotations = map[string]string{v1beta1.AllowZoneNamespacesAnnotation: f.namespace}
@@ -202,7 +202,7 @@ func writeRecordElsewhere(f *fixture) {
 	label("no")
 	f.waitServed(name, "A", "192.0.2.2")
 	guest.waitReleased(record)
-	label("yes")
+	label(f.namespace)
 	f.waitServed(name, "A", "192.0.2.1", "192.0.2.2")
 	guest.waitReady(record)
 
