@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -249,11 +250,17 @@ func (f *fixture) podStates() []string {
 	return states
 }
 
+// keyProbe is what named 9.20 logs when its sidecar asks whether it has loaded a key, with another secret, as there is no rndc tsig-list.
+var keyProbe = regexp.MustCompile(` client @\S+ 127\.0\.0\.1#\d+: request has invalid signature: TSIG \S+: tsig verify failure \((BADSIG|BADKEY)\)$`)
+
 // noKeyRefused reads what the servers of the cluster have logged.
 func (f *fixture) noKeyRefused() {
 	f.Helper()
 	for _, pod := range []string{"dns-primary-0-0", "dns-primary-1-0", "dns-secondary-0-0"} {
 		for line := range strings.Lines(f.kubectl("logs", pod, "-c", "named")) {
+			if keyProbe.MatchString(strings.TrimSpace(line)) {
+				continue
+			}
 			for _, bad := range []string{"BADKEY", "BADSIG", "tsig verify failure", "tsig indicates error", "denied", "REFUSED", "NOTAUTH", "unable to find key"} {
 				if strings.Contains(line, bad) {
 					f.Errorf("%s: %s", pod, line)
