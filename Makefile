@@ -235,7 +235,7 @@ ifeq ($(KINDS),dnssec)
 fault: setup-test
 	go test -count=1 -timeout 24h -v ./test/fault/dnssec -seed $(SEED) -faults $(FAULTS) $(if $(LIMIT),-limit $(LIMIT))
 else
-fault: setup-test cluster-ready ## Random faults on a real cluster, judged from outside: FAULTS=1000 SEED=1, LIMIT=10m for a part, RESUME=directory goes on, KINDS=freeze,reload for these alone; KINDS=dnssec are those of signed zones, without a cluster
+fault: setup-test build cluster-ready ## Random faults on a real cluster, judged from outside: FAULTS=1000 SEED=1, LIMIT=10m for a part, RESUME=directory goes on, KINDS=freeze,reload for these alone; KINDS=dnssec are those of signed zones, without a cluster
 	@status=0; \
 	$(ON_CLUSTER) go test -count=1 -timeout 24h -v -run TestFaults ./test/fault -disruptive -seed $(SEED) -faults $(FAULTS) \
 	  -directory "$(FAULT_DIRECTORY)" $(if $(LIMIT),-limit $(LIMIT)) $(if $(KINDS),-kinds $(KINDS)) || status=$$?; \

@@ -40,7 +40,7 @@ func TestRender(t *testing.T) {
 			role: "Secondary",
 			want: []string{
 				"notify explicit;", "also-notify { 127.0.0.1 port 9954; };", "notify-delay 0;", "notify-rate 1000;", `allow-notify { "lockstep-transfer"; };`, "serial-query-rate 1000;", "transfers-per-ns 200;",
-				"min-refresh-time 5;", "min-retry-time 1;", "request-ixfr yes;", "allow-new-zones yes;",
+				"min-refresh-time 5;", "min-retry-time 1;", "request-ixfr yes;", "max-transfer-idle-in 1;", "allow-new-zones yes;",
 			},
 			without: []string{"max-ixfr-ratio", `/update/key.conf"`},
 		},

@@ -79,9 +79,11 @@ const primaryOptions = `	transfers-out 200;
 	max-ixfr-ratio 100%;
 `
 
+// named waits an hour by default for the rest of a transfer whose primary has gone.
 const secondaryOptions = `	transfers-in 200;
 	transfers-per-ns 200;
 	request-ixfr yes;
+	max-transfer-idle-in 1;
 	min-refresh-time 5;
 	min-retry-time 1;
 `

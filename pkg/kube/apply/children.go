@@ -35,6 +35,8 @@ const (
 	reapplyAfter = 10 * time.Minute
 	// CacheLag is how long the informers' cache may be behind what was applied.
 	CacheLag = 5 * time.Second
+	// repairPause is how much later each further change by others is undone, up to CacheLag, until there was peace for a minute.
+	repairPause, peace = 500 * time.Millisecond, time.Minute
 	// RereadAfter is how long what was read by name, because it is not watched, is not read again.
 	RereadAfter = 1500 * time.Millisecond
 )
@@ -57,9 +59,14 @@ func NewChildren(c client.Client) *Children {
 type appliedChild struct {
 	digest string
 	at     time.Time
-	// uid and version are those of the object at that time: one with others was made or changed by somebody else.
-	uid     types.UID
-	version string
+	// uid and version are those of the object at that time: one with others was made or changed by somebody else, if it is not older.
+	uid             types.UID
+	version         string
+	resourceVersion string
+	// arrived is true once the cache has had the object: it is gone if the cache has none.
+	arrived bool
+	// repairs counts the changes by others that were undone one soon after the other.
+	repairs int
 	// seen is when the object was looked at last, if it is of a kind that is read by name.
 	seen time.Time
 }
@@ -173,8 +180,16 @@ func (c *Children) apply(ctx context.Context, child runtime.ApplyConfiguration, 
 		if err != nil {
 			return fmt.Errorf("applying %s: %w", name, err)
 		}
-		known = appliedChild{digest: digest, at: now, uid: written.GetUID(), version: versionOf(written)}
+		next := appliedChild{digest: digest, at: now, uid: written.GetUID(), version: versionOf(written), resourceVersion: written.GetResourceVersion()}
+		if known.digest == digest {
+			next.repairs = 1
+			if now.Sub(known.at) < peace {
+				next.repairs += known.repairs
+			}
+		}
+		known = next
 	}
+	known.arrived = known.arrived || found.GetUID() == known.uid
 	known.seen = time.Time{}
 	if kind, _, _ := strings.Cut(name, " "); isReadByName(kind) {
 		known.seen = now
@@ -194,9 +209,27 @@ func (c *Children) lastApplied(name string) appliedChild {
 	return known
 }
 
-// isUnchanged reports whether the object that was found is what was applied, or may be so once the cache is up to date.
+// isUnchanged reports whether the object that was found is what was applied, or may be so once the cache is up to date. It is taken for
+// unchanged, too, while others change it again and again and the next repair is not due.
 func (a appliedChild) isUnchanged(digest string, found client.Object, now time.Time) bool {
-	return a.digest == digest && (found.GetUID() == a.uid && versionOf(found) == a.version || now.Sub(a.at) < CacheLag)
+	switch age := now.Sub(a.at); {
+	case a.digest != digest:
+		return false
+	case found.GetUID() == a.uid && versionOf(found) == a.version:
+		return true
+	case a.mayFollow(found):
+		return age < CacheLag
+	default:
+		return age < min(CacheLag, time.Duration(a.repairs)*repairPause)
+	}
+}
+
+// mayFollow reports whether what was found may be from before the object was applied.
+func (a appliedChild) mayFollow(found client.Object) bool {
+	if found.GetUID() == "" {
+		return !a.arrived
+	}
+	return isOlder(found.GetResourceVersion(), a.resourceVersion)
 }
 
 // versionOf changes with the specification: it is the generation where the kind has one, else the resource version.

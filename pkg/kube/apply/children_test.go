@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"context"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,8 +13,11 @@ import (
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -35,7 +40,7 @@ func TestChildComesBack(t *testing.T) {
 				children := NewChildren(kube)
 				look := func() {
 					t.Helper()
-					time.Sleep(CacheLag) // of the bubble's clock
+					time.Sleep(RereadAfter) // of the bubble's clock
 					if err := children.Apply(t.Context(), c.child); err != nil {
 						t.Fatal(err)
 					}
@@ -62,6 +67,82 @@ func TestChildComesBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What the cache does not have yet is not written again; what somebody has changed or deleted since is, at once. Whoever goes on changing it
+// is answered ever more rarely.
+func TestCacheLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		writes := 0
+		kube := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+				writes++
+				o.SetUID(types.UID(strconv.Itoa(writes))) // as kube-apiserver does
+				return c.Create(ctx, o, options...)
+			},
+			Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+				writes++
+				return c.Apply(ctx, o, options...)
+			},
+		})
+		children := NewChildren(kube)
+		apply := func(value string, found client.Object) {
+			t.Helper()
+			child := corev1ac.Service("web", "dns").WithLabels(map[string]string{"a": value}).WithOwnerReferences(
+				metav1ac.OwnerReference().WithAPIVersion("bindy.firestoned.io/v1beta1").WithKind("Bind9Instance").WithName("web").WithUID("1").WithController(true))
+			if err := children.ApplyCached(t.Context(), child, value, found); err != nil {
+				t.Fatal(err)
+			}
+		}
+		look := func(name, value string, found client.Object, want int) {
+			t.Helper()
+			writes = 0
+			if apply(value, found); writes != want {
+				t.Errorf("%s: %d writes, want %d", name, writes, want)
+			}
+		}
+		current := func() *corev1.Service {
+			t.Helper()
+			var service corev1.Service
+			if err := kube.Get(t.Context(), client.ObjectKey{Namespace: "dns", Name: "web"}, &service); err != nil {
+				t.Fatal(err)
+			}
+			return &service
+		}
+		change := func() *corev1.Service {
+			t.Helper()
+			service := current()
+			service.Spec.ExternalName += "x"
+			if err := kube.Update(t.Context(), service); err != nil {
+				t.Fatal(err)
+			}
+			return service
+		}
+		none := &corev1.Service{}
+
+		look("new", "1", none, 1)
+		look("not in the cache yet", "1", none, 0)
+		made := current()
+		look("there", "1", made, 0)
+		look("changed here", "2", made, 1)
+		look("as it was before", "2", made, 0)
+		look("deleted", "2", none, 1)
+		time.Sleep(peace)
+		look("changed by others", "2", change(), 1)
+		look("changed again at once", "2", change(), 0)
+		time.Sleep(repairPause)
+		look("changed again", "2", current(), 1)
+
+		time.Sleep(peace)
+		writes = 0
+		for range 600 {
+			time.Sleep(100 * time.Millisecond)
+			apply("2", change())
+		}
+		if writes < 10 || writes > 25 {
+			t.Errorf("in a fight of a minute, what others change is put back %d times", writes)
+		}
+	})
 }
 
 // An object of a deleted owner of the same name goes by itself; that of anybody else does not.

@@ -34,7 +34,8 @@ const (
 // from another source than before. That is the pod's address, none in particular, or a port of its own if the others are
 // still remembered. It is not asked to while no primary accepts connections, which would spoil the new source as well. While
 // a question to a primary is under way, named takes no order, and repeats a question that got lost only after five seconds: so
-// each order changes the list of primaries that named has, which ends the question.
+// each order changes the list of primaries that named has, which ends the question. A transfer under way of which nothing comes any more
+// is ended, too, where named can do that (9.20): its connection may lead to a primary that has gone.
 func (s *server) retransferZone(w http.ResponseWriter, r *http.Request) error {
 	name, unlock, err := s.lockZone(r)
 	if err != nil {
@@ -48,12 +49,17 @@ func (s *server) retransferZone(w http.ResponseWriter, r *http.Request) error {
 	if ignoreNotFound(err) != nil {
 		return err
 	}
-	text, err := s.control.Command(r.Context(), "retransfer "+name)
+	command := "retransfer "
+	if s.transfers.isStuck(r.Context(), name) {
+		command += "-force "
+	}
+	command += name
+	text, err := s.control.Command(r.Context(), command)
 	if err != nil {
 		return err
 	}
-	klog.FromContext(r.Context()).Info("zone command", "zone", name, "command", "retransfer", "source", zone.TransferSource)
-	respondSuccess(w, http.StatusOK, "retransfer "+name, text)
+	klog.FromContext(r.Context()).Info("zone command", "zone", name, "command", command, "source", zone.TransferSource)
+	respondSuccess(w, http.StatusOK, command, text)
 	return nil
 }
 

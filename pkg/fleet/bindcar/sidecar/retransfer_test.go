@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/statistics"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -129,6 +130,80 @@ func TestRetransferDoesNotWaitForALostAnswer(t *testing.T) {
 			if try == tries {
 				t.Fatalf("order %d: each of %d transfers waited until named gave up its question", ordered, tries)
 			}
+		}
+	}
+}
+
+// A primary may have gone while named waits for the rest of a transfer. The order to transfer the zone ends that one.
+func TestRetransferEndsAStuckTransfer(t *testing.T) {
+	p := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
+	s := start(t, v1beta1.RoleSecondary, [2]*wire.Key{p.UpdateKey, p.TransferKey})
+	ctx := testContext(t)
+	if _, err := s.server.statistics.Transfers(ctx); err != nil {
+		t.Skip("this release lists no transfers, and cannot end one:", err)
+	}
+	const zone = "stuck.example"
+	if err := p.client.CreateZone(ctx, p.addr, primaryZone(zone, p.UpdateKey.Name)); err != nil {
+		t.Fatal(err)
+	}
+	proxy := bind.StartProxy(t, p.DNS())
+	err := s.client.CreateZone(ctx, s.addr, bindcar.CreateZone{ZoneName: zone, ZoneType: bindcar.Secondary, ZoneConfig: bindcar.ZoneConfig{Primaries: []string{proxy.Addr.String()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	follows := func(serial int) func() bool { return func() bool { return serialOf(t, s.DNS(), zone) == uint32(serial) } }
+	eventually(t, follows(firstSerial))
+
+	var lost atomic.Int32
+	proxy.Filter(func(network string, reply []byte) ([]byte, error) {
+		if network == "tcp" {
+			lost.Add(1)
+			return nil, nil
+		}
+		return reply, nil
+	})
+	p.update(t, zone, firstSerial+1)
+	if _, err := s.server.control.Command(ctx, "refresh "+zone); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return lost.Load() > 0 })
+	proxy.Filter(func(_ string, reply []byte) ([]byte, error) { return reply, nil })
+	eventually(t, func() bool {
+		if _, err := s.client.Command(ctx, s.addr, zone, "retransfer"); err != nil {
+			t.Error(err)
+		}
+		return follows(firstSerial + 1)()
+	})
+	if !strings.Contains(s.Log(), "Transfer status: shutting down") {
+		t.Error("named gave up the transfer by itself, after its own time")
+	}
+}
+
+// What has brought nothing for a while is stuck; what brings little is not, nor what has just begun.
+func TestStuckTransfers(t *testing.T) {
+	began := time.Now()
+	list := func(after time.Duration, transfers ...statistics.Transfer) transferList {
+		l := newTransferList(transfers)
+		l.at = began.Add(after)
+		return l
+	}
+	for name, c := range map[string]struct {
+		former, last transferList
+		want         bool
+	}{
+		"none":              {list(0), list(3 * time.Second), false},
+		"waiting":           {list(0), list(3*time.Second, statistics.Transfer{Zone: "a.example"}), false},
+		"just begun":        {list(0), list(3*time.Second, statistics.Transfer{Zone: "a.example", Seconds: 1}), false},
+		"no answer":         {list(0), list(time.Second, statistics.Transfer{Zone: "a.example", Seconds: 2}), true},
+		"first list":        {transferList{}, list(0, statistics.Transfer{Zone: "a.example", Seconds: 9, Bytes: 9}), false},
+		"slow":              {list(0, statistics.Transfer{Zone: "a.example", Seconds: 5, Bytes: 7}), list(3*time.Second, statistics.Transfer{Zone: "a.example", Seconds: 8, Bytes: 9}), false},
+		"still":             {list(0, statistics.Transfer{Zone: "a.example", Seconds: 5, Bytes: 9}), list(3*time.Second, statistics.Transfer{Zone: "a.example", Seconds: 8, Bytes: 9}), true},
+		"still for a blink": {list(0, statistics.Transfer{Zone: "a.example", Seconds: 5, Bytes: 9}), list(time.Second, statistics.Transfer{Zone: "a.example", Seconds: 6, Bytes: 9}), false},
+		"the next one":      {list(0, statistics.Transfer{Zone: "a.example", Seconds: 5, Bytes: 9}), list(3*time.Second, statistics.Transfer{Zone: "a.example", Seconds: 1, Bytes: 9}), false},
+		"another zone":      {list(0), list(3*time.Second, statistics.Transfer{Zone: "b.example", Seconds: 8}), false},
+	} {
+		if got := c.last.showsStuck("a.example", c.former); got != c.want {
+			t.Errorf("%s: stuck is %v", name, got)
 		}
 	}
 }

@@ -33,6 +33,7 @@ type server struct {
 	noticeAddress string
 	// leftDefaultSource has, by zone, when it last went on to transfer from a source of its own.
 	leftDefaultSource sync.Map
+	transfers         *transferWatch
 	closeStreams      context.CancelFunc
 }
 
@@ -51,6 +52,7 @@ func newServer(options Options) (*server, error) {
 		tsigKeys:      &tsigKeys{options.KeyNamesDir, control, options.DNSPort},
 		noticeAddress: options.NoticeAddress,
 	}
+	s.transfers = &transferWatch{list: s.statistics.Transfers}
 	s.readiness.ask = s.askVersion
 	s.signingKeys = signingkeys.NewKeeper(s.zones, signingkeys.InCluster)
 	shutdown, closeStreams := context.WithCancel(context.Background())

@@ -53,6 +53,32 @@ func (c Channel) Zones(ctx context.Context) ([]Zone, error) {
 	return zones, nil
 }
 
+// Transfer is a transfer to a secondary zone that is under way, or the zone's wait for the next one.
+type Transfer struct {
+	// Zone is in lower case, without the final dot.
+	Zone string `json:"name"`
+	// Seconds since the transfer began, and the bytes that have come; both 0 while none is under way.
+	Seconds int    `json:"duration"`
+	Bytes   uint64 `json:"nbytes"`
+}
+
+// Transfers lists the transfers to secondary zones. named 9.18 has no such list: this is an error.
+func (c Channel) Transfers(ctx context.Context) ([]Transfer, error) {
+	var document struct {
+		Views map[string]struct {
+			Transfers []Transfer `json:"xfrins"`
+		} `json:"views"`
+	}
+	if err := c.readDocument(ctx, "xfrins", &document); err != nil {
+		return nil, err
+	}
+	transfers := document.Views[defaultView].Transfers
+	for i := range transfers {
+		transfers[i].Zone = strings.ToLower(strings.TrimSuffix(transfers[i].Zone, "."))
+	}
+	return transfers, nil
+}
+
 // serverDocument is the part of /json/v1/server that we read.
 type serverDocument struct {
 	Version    string            `json:"version"`

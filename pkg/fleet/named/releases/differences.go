@@ -113,6 +113,7 @@ var differences = []Difference{
 	{"`auto-dnssec`, `update-check-ksk`, `sig-validity-interval` and their like", "sign zones beside `dnssec-policy`", "gone, or without effect", "signs by `dnssec-policy` alone"},
 	{"`max-records-per-type`, `max-types-per-name`", "100, since 9.18.28", "100; types that were removed from a name count until the zone is loaded",
 		"`maxRecordsPerType` sets the first; `rndc freeze` and `thaw` load a zone"},
+	{"`rndc retransfer`", "waits for a transfer under way, for half a minute if nothing comes of it", "`-force` ends that one", "the sidecar forces where nothing came for two seconds"},
 	{"`rndc tsig-list`", "lists the keys that named has", "gone", "the sidecar asks by a request that is signed wrongly: named's log says `tsig verify failure (BADSIG)` then"},
 	{"turning signing off (`insecure`)", "keys leave the zone once the DS record is withdrawn", "keys leave the zone a day and an hour after that",
 		"tells named that the DS record was withdrawn before that day"},
