@@ -337,3 +337,16 @@ func (x *Index) tryResolve(s *Subject) bool {
 func KeyOf(zone ZoneKey) Key {
 	return Key{Kind: syncstatus.ZoneKind.Kind, Namespace: zone.Namespace, Name: zone.Name}
 }
+
+// ZonesOf are the zones that the verdicts about some objects, nil for none, follow from.
+func ZonesOf(subjects ...*Subject) map[*Zone]bool {
+	zones := map[*Zone]bool{}
+	for _, s := range subjects {
+		if s != nil {
+			for _, z := range s.Zones {
+				zones[z] = true
+			}
+		}
+	}
+	return zones
+}
