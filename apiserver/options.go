@@ -16,6 +16,7 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/lockstep-dns/lockstep/apiserver/ask"
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -50,7 +51,7 @@ type Options struct {
 const vantageTimeout = 5 * time.Second
 
 // vantages are clients of the vantages.
-func (o *Options) vantages(config func(context.Context) (*tls.Config, error)) (all []refresh.Vantage, err error) {
+func (o *Options) vantages(config func(context.Context) (*tls.Config, error)) (all []ask.Vantage, err error) {
 	var authorities []byte
 	if o.VantageCAFile != "" {
 		if authorities, err = os.ReadFile(o.VantageCAFile); err != nil {
@@ -90,8 +91,11 @@ func NewOptions() *Options {
 		Features:       genericoptions.NewFeatureOptions(),
 		CoreAPI:        genericoptions.NewCoreAPIOptions(),
 		Verdicts: registry.Options{MaxAge: time.Second, Options: refresh.Options{
-			Deadline: 2 * time.Second, WatchInterval: 500 * time.Millisecond, VerifyInterval: 5 * time.Minute, QuestionRate: 2000, Limits: observe.DefaultLimits(),
-			SignatureNotice: 72 * time.Hour, Gate: outbound.NewGate(nil, outbound.Limits{}),
+			Options: ask.Options{
+				Deadline: 2 * time.Second, VerifyInterval: 5 * time.Minute, QuestionRate: 2000, Limits: observe.DefaultLimits(),
+				Gate: outbound.NewGate(nil, outbound.Limits{}),
+			},
+			WatchInterval: 500 * time.Millisecond, SignatureNotice: 72 * time.Hour,
 		}},
 		Namespace: cmp.Or(os.Getenv("POD_NAMESPACE"), "lockstep-system"),
 	}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/lockstep-dns/lockstep/apiserver/ask"
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
@@ -49,7 +50,7 @@ func lonely(t *testing.T) *Server {
 	generic.LoopbackClientConfig = &rest.Config{Host: "127.0.0.1:443"}
 	generic.ClientConfig = &rest.Config{Host: "https://127.0.0.1:1"}
 	generic.OpenAPIConfig, generic.OpenAPIV3Config = openAPIConfigs()
-	s, err := (&Config{Generic: generic, Verdicts: registry.Options{Options: refresh.Options{Deadline: time.Second}}}).Complete().New()
+	s, err := (&Config{Generic: generic, Verdicts: registry.Options{Options: refresh.Options{Options: ask.Options{Deadline: time.Second}}}}).Complete().New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,11 +72,11 @@ func TestMetricsAreServedBesideKubernetesOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := handler(t)
-	ask(t, h, "GET", group+"/namespaces/dns/syncstatuses", runtime.ContentTypeJSON)
-	if _, _, text := ask(t, h, "GET", "/version", runtime.ContentTypeJSON); !strings.Contains(text, fmt.Sprintf(`"gitVersion": %q`, version.Module())) {
+	send(t, h, "GET", group+"/namespaces/dns/syncstatuses", runtime.ContentTypeJSON)
+	if _, _, text := send(t, h, "GET", "/version", runtime.ContentTypeJSON); !strings.Contains(text, fmt.Sprintf(`"gitVersion": %q`, version.Module())) {
 		t.Errorf("/version answers %s", text)
 	}
-	_, _, body := ask(t, h, "GET", "/metrics", "*/*")
+	_, _, body := send(t, h, "GET", "/metrics", "*/*")
 	for _, want := range []string{"\nlockstep_syncstatus_mirrors 0\n", "\nlockstep_syncstatus_watches 0\n", `apiserver_request_total{code="503"`, "\nlockstep_cache_synced{type=\"Pod\"} 1\n"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is not among the metrics", want)
@@ -83,7 +84,7 @@ func TestMetricsAreServedBesideKubernetesOwn(t *testing.T) {
 	}
 }
 
-func ask(t *testing.T, h http.Handler, method, path, accept string) (int, http.Header, string) {
+func send(t *testing.T, h http.Handler, method, path, accept string) (int, http.Header, string) {
 	t.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader("{}"))
 	r.Header.Set("Accept", accept)
@@ -99,7 +100,7 @@ const group = "/apis/sync.bindy.firestoned.io/v1alpha1"
 
 func TestDiscoveryWaitsForNobody(t *testing.T) {
 	h := handler(t)
-	code, _, body := ask(t, h, "GET", group, runtime.ContentTypeJSON)
+	code, _, body := send(t, h, "GET", group, runtime.ContentTypeJSON)
 	if code != http.StatusOK {
 		t.Fatalf("%d %s", code, body)
 	}
@@ -127,11 +128,11 @@ func TestDiscoveryWaitsForNobody(t *testing.T) {
 		"/apis":       "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
 		"/openapi/v3": runtime.ContentTypeJSON,
 	} {
-		if code, _, body := ask(t, h, "GET", path, accept); code != http.StatusOK || !strings.Contains(body, v1alpha1.GroupName) {
+		if code, _, body := send(t, h, "GET", path, accept); code != http.StatusOK || !strings.Contains(body, v1alpha1.GroupName) {
 			t.Errorf("%s: %d %s, want our group in it", path, code, body)
 		}
 	}
-	if code, _, body := ask(t, h, "GET", group+"/namespaces/dns/syncstatuses", runtime.ContentTypeJSON); code != http.StatusServiceUnavailable {
+	if code, _, body := send(t, h, "GET", group+"/namespaces/dns/syncstatuses", runtime.ContentTypeJSON); code != http.StatusServiceUnavailable {
 		t.Errorf("a list before the caches are filled: %d %s, want 503 rather than an empty list", code, body)
 	}
 }
@@ -140,7 +141,7 @@ func TestEveryOpenAPIReferenceResolves(t *testing.T) {
 	h := handler(t)
 	for _, path := range []string{"/openapi/v2", "/openapi/v3" + group} {
 		t.Run(path, func(t *testing.T) {
-			code, _, body := ask(t, h, "GET", path, runtime.ContentTypeJSON)
+			code, _, body := send(t, h, "GET", path, runtime.ContentTypeJSON)
 			if code != http.StatusOK {
 				t.Fatalf("%d %s", code, body)
 			}
@@ -173,7 +174,7 @@ func TestEveryOpenAPIReferenceResolves(t *testing.T) {
 
 // kube-apiserver hands requests for a document to any server that lists one under its path.
 func TestOnlyOurOpenAPIIsListed(t *testing.T) {
-	_, _, body := ask(t, handler(t), "GET", "/openapi/v3", runtime.ContentTypeJSON)
+	_, _, body := send(t, handler(t), "GET", "/openapi/v3", runtime.ContentTypeJSON)
 	var index struct{ Paths map[string]any }
 	if err := json.Unmarshal([]byte(body), &index); err != nil {
 		t.Fatal(err)
@@ -185,7 +186,7 @@ func TestOnlyOurOpenAPIIsListed(t *testing.T) {
 }
 
 func TestEveryFieldIsDescribed(t *testing.T) {
-	_, _, body := ask(t, handler(t), "GET", "/openapi/v3"+group, runtime.ContentTypeJSON)
+	_, _, body := send(t, handler(t), "GET", "/openapi/v3"+group, runtime.ContentTypeJSON)
 	var document struct {
 		Components struct {
 			Schemas map[string]struct {
@@ -233,7 +234,7 @@ func TestWritesAreRefusedInPlainWords(t *testing.T) {
 		if method == allowed {
 			allowed = ""
 		}
-		code, header, body := ask(t, h, method, group+path, runtime.ContentTypeJSON)
+		code, header, body := send(t, h, method, group+path, runtime.ContentTypeJSON)
 		var status metav1.Status
 		if err := json.Unmarshal([]byte(body), &status); err != nil {
 			t.Errorf("%s: %v in %s", request, err, body)
@@ -249,13 +250,13 @@ func TestClientsThatPreferOtherEncodingsGetJSON(t *testing.T) {
 	for _, accept := range []string{
 		"application/vnd.kubernetes.protobuf,application/json", "application/cbor,application/json", "application/json", "*/*", "",
 	} {
-		_, header, body := ask(t, h, "GET", group+"/namespaces/dns/syncstatuses", accept)
+		_, header, body := send(t, h, "GET", group+"/namespaces/dns/syncstatuses", accept)
 		if got := header.Get("Content-Type"); got != runtime.ContentTypeJSON {
 			t.Errorf("Accept %q: %s %.60s, want JSON", accept, got, body)
 		}
 	}
 	for _, accept := range []string{"application/vnd.kubernetes.protobuf", "application/cbor", "text/csv"} {
-		if code, _, _ := ask(t, h, "GET", group+"/namespaces/dns/syncstatuses", accept); code != http.StatusNotAcceptable {
+		if code, _, _ := send(t, h, "GET", group+"/namespaces/dns/syncstatuses", accept); code != http.StatusNotAcceptable {
 			t.Errorf("nothing but %s: %d, want 406", accept, code)
 		}
 	}
@@ -290,14 +291,14 @@ func TestWhatCannotBeToldIsRefusedInPlainWords(t *testing.T) {
 		"limit=x": {400, "invalid syntax"},
 	} {
 		for _, scope := range []string{"", "/namespaces/dns"} {
-			code, _, body := ask(t, h, "GET", group+scope+"/syncstatuses?"+query, runtime.ContentTypeJSON)
+			code, _, body := send(t, h, "GET", group+scope+"/syncstatuses?"+query, runtime.ContentTypeJSON)
 			if code != want.code || !strings.Contains(body, want.says) {
 				t.Errorf("%s: %d %s, want %d with %q", query, code, body, want.code, want.says)
 			}
 		}
 	}
 	for _, path := range []string{"/namespaces/dns/syncstatuses/arecord.www", "/namespaces/dns/arecords/www/syncstatus"} {
-		if code, _, body := ask(t, h, "GET", group+path+"?resourceVersion=x", runtime.ContentTypeJSON); code != http.StatusBadRequest {
+		if code, _, body := send(t, h, "GET", group+path+"?resourceVersion=x", runtime.ContentTypeJSON); code != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
@@ -307,7 +308,7 @@ func TestWhatCannotBeToldIsRefusedInPlainWords(t *testing.T) {
 		"fieldSelector=status.phase!%3DInSync,kind%3DARecord,zone%3DExample.COM.,metadata.name%3Da,metadata.namespace%3Db,status.failureReason!%3D,status.inSync%3Dfalse",
 		"watch=1&timeoutSeconds=-1", "watch=1&timeoutSeconds=9223372036854775807", "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
 	} {
-		if code, _, body := ask(t, h, "GET", group+"/namespaces/dns/syncstatuses?"+query, runtime.ContentTypeJSON); code != http.StatusServiceUnavailable {
+		if code, _, body := send(t, h, "GET", group+"/namespaces/dns/syncstatuses?"+query, runtime.ContentTypeJSON); code != http.StatusServiceUnavailable {
 			t.Errorf("%s: %d %s", query, code, body)
 		}
 	}
@@ -315,10 +316,10 @@ func TestWhatCannotBeToldIsRefusedInPlainWords(t *testing.T) {
 
 func TestReadinessIsAboutCaches(t *testing.T) {
 	h := handler(t)
-	if code, _, body := ask(t, h, "GET", "/readyz?verbose", "*/*"); code == http.StatusOK || !strings.Contains(body, "informers-synced") {
+	if code, _, body := send(t, h, "GET", "/readyz?verbose", "*/*"); code == http.StatusOK || !strings.Contains(body, "informers-synced") {
 		t.Errorf("ready without caches: %d %s", code, body)
 	}
-	if code, _, body := ask(t, h, "GET", "/livez?exclude=poststarthook", "*/*"); strings.Contains(body, "informers-synced") {
+	if code, _, body := send(t, h, "GET", "/livez?exclude=poststarthook", "*/*"); strings.Contains(body, "informers-synced") {
 		t.Errorf("liveness depends on the cluster: %d %s", code, body)
 	}
 }

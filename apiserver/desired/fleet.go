@@ -10,9 +10,9 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
@@ -57,7 +57,7 @@ func (x *Index) Fleet(o metav1.Object) *Fleet {
 	all := x.fleet()
 	for _, zone := range informers.List[*v1beta1.DNSZone](x.informers, syncstatus.ZoneKind.Kind, "") {
 		if !v1beta1.IsGoing(zone) && membership.Servable(zone) {
-			f.addZone(x, source.DNSName(zone), all.InstancesOf(zone), own)
+			f.addZone(x, declaration.DNSName(zone), all.InstancesOf(zone), own)
 		}
 	}
 	return f
@@ -108,7 +108,7 @@ func (x *Index) serversOfZone(zone *v1beta1.DNSZone, generation uint64) zoneServ
 
 // parentOf is the served zone with the longest name above a zone's: preferably one of its own namespace, else the oldest.
 func (x *Index) parentOf(zone *v1beta1.DNSZone, all *membership.Fleet) *ZoneKey {
-	name, err := source.ZoneName(zone.Spec.ZoneName)
+	name, err := declaration.ZoneName(zone.Spec.ZoneName)
 	if err != nil {
 		return nil
 	}
@@ -136,13 +136,13 @@ func (x *Index) parentOf(zone *v1beta1.DNSZone, all *membership.Fleet) *ZoneKey 
 
 // zonesBelow are the names of the zones below one on each of its instances and providers.
 func (x *Index) zonesBelow(zone *v1beta1.DNSZone, all *membership.Fleet, instances []*v1beta1.Bind9Instance, providers []*v1beta1.DNSProvider) map[Key][]string {
-	name, err := source.ZoneName(zone.Spec.ZoneName)
+	name, err := declaration.ZoneName(zone.Spec.ZoneName)
 	if err != nil {
 		return nil
 	}
 	below := map[Key][]string{}
 	for _, other := range x.members.ZonesBelow(name) {
-		otherName, _ := source.ZoneName(other.Spec.ZoneName)
+		otherName, _ := declaration.ZoneName(other.Spec.ZoneName)
 		add := func(k Key, served bool) {
 			if served && !slices.Contains(below[k], otherName) {
 				below[k] = append(below[k], otherName)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -180,7 +181,7 @@ func (x *Index) markRelated(zone *v1beta1.DNSZone) []Key {
 	if zone == nil {
 		return nil
 	}
-	name, err := source.ZoneName(zone.Spec.ZoneName)
+	name, err := declaration.ZoneName(zone.Spec.ZoneName)
 	if err != nil {
 		return nil
 	}
@@ -221,14 +222,14 @@ func (x *Index) ZoneNames(key Key) []string {
 	defer x.mu.Unlock()
 	if key.Kind == syncstatus.ZoneKind.Kind {
 		if zone := x.members.Zone(ZoneKey{Namespace: key.Namespace, Name: key.Name}); zone != nil {
-			return []string{source.DNSName(zone)}
+			return []string{declaration.DNSName(zone)}
 		}
 		return nil
 	}
 	_, zones := x.judgingZones(key)
 	var names []string
 	for _, zone := range zones {
-		names = append(names, source.DNSName(x.members.Zone(zone)))
+		names = append(names, declaration.DNSName(x.members.Zone(zone)))
 	}
 	return names
 }
@@ -335,4 +336,17 @@ func (x *Index) tryResolve(s *Subject) bool {
 // KeyOf returns the Key of a zone.
 func KeyOf(zone ZoneKey) Key {
 	return Key{Kind: syncstatus.ZoneKind.Kind, Namespace: zone.Namespace, Name: zone.Name}
+}
+
+// ZonesOf are the zones that the verdicts about some objects, nil for none, follow from.
+func ZonesOf(subjects ...*Subject) map[*Zone]bool {
+	zones := map[*Zone]bool{}
+	for _, s := range subjects {
+		if s != nil {
+			for _, z := range s.Zones {
+				zones[z] = true
+			}
+		}
+	}
+	return zones
 }

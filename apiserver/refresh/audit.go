@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/lockstep-dns/lockstep/apiserver/ask"
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
@@ -68,7 +69,7 @@ func (w *trackedZone) nextAudit() (members int, keys []rrset.Key) {
 	keys = validate.ZoneQuestions(w.zone.Declared.ZoneName())
 	members = min(auditObjects, len(w.audit.waiting))
 	for _, key := range w.audit.waiting[:members] {
-		keys = append(keys, w.zone.Declared.ResolvableKeys(key, maxNames)...)
+		keys = append(keys, w.zone.Declared.ResolvableKeys(key, ask.MaxNames)...)
 	}
 	return members, keys
 }
@@ -83,7 +84,7 @@ func (t *tracker) auditZone(w *trackedZone, keys []rrset.Key) {
 		var wg sync.WaitGroup
 		began := time.Now()
 		for i := range z.Servers {
-			wg.Go(func() { t.refresher.judgeAnswers(ctx, z, i, keys, began) })
+			wg.Go(func() { t.refresher.asker.JudgeAnswers(ctx, z, i, keys, began) })
 		}
 		wg.Wait()
 		return func() {

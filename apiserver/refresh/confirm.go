@@ -64,7 +64,7 @@ func (r *Refresher) findingOf(s *desired.Subject, v *syncv1.SyncStatus) (f findi
 		current, ahead, shadowed := evaluate.ServersWithWrongData(v, z)
 		for i, server := range z.Servers {
 			place := evaluate.PlaceOf(server, z.Declared.ZoneName())
-			if slices.Contains(current, server.Addr) && r.schedule.doubtContent(place) || isNews && len(ahead) > 0 && server.Role == observe.Primary && server.Addr.IsValid() {
+			if slices.Contains(current, server.Addr) && r.asker.DoubtContent(place) || isNews && len(ahead) > 0 && server.Role == observe.Primary && server.Addr.IsValid() {
 				f.doubted = append(f.doubted, placeOfZone{z, i})
 			}
 		}
@@ -96,8 +96,8 @@ func (r *Refresher) confirm(ctx context.Context, found []finding) {
 	var questions, reads sync.WaitGroup
 	for p := range places {
 		server := p.zone.Servers[p.server]
-		if !r.isSilentSince(evaluate.PlaceOf(server, p.zone.Declared.ZoneName()), time.Time{}) { // It was asked a moment ago.
-			questions.Go(func() { r.askServer(ctx, p.zone, server, began) })
+		if !r.asker.IsSilentSince(evaluate.PlaceOf(server, p.zone.Declared.ZoneName()), time.Time{}) { // It was asked a moment ago.
+			questions.Go(func() { r.asker.AskServer(ctx, p.zone, server, began) })
 		}
 	}
 	questions.Wait()

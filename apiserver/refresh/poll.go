@@ -1,12 +1,11 @@
 package refresh
 
 import (
-	"context"
 	"slices"
 	"time"
 
+	"github.com/lockstep-dns/lockstep/apiserver/ask"
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
-	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
 
@@ -87,10 +86,10 @@ func (t *tracker) askNotified(notified map[notification]struct{}) {
 // askSameServer asks a server that has fallen silent, or answers again, about the zones of which its last answer showed
 // otherwise, and has the other trackers do so.
 func (t *tracker) askSameServer(server observe.Server, now *observe.Observation) {
-	t.refresher.streams.noteSilence(t, peerOf(server), isSilent(now))
+	t.refresher.streams.noteSilence(t, peerOf(server), ask.IsSilent(now))
 	for _, w := range t.zones {
 		for i, s := range w.zone.Servers {
-			if last := w.answers[i]; s.Peer() == server.Peer() && last != nil && isSilent(last) != isSilent(now) {
+			if last := w.answers[i]; s.Peer() == server.Peer() && last != nil && ask.IsSilent(last) != ask.IsSilent(now) {
 				t.askServer(w, i)
 			}
 		}
@@ -114,14 +113,7 @@ func (t *tracker) askServer(w *trackedZone, i int) {
 	}
 	w.asking[i] = true
 	t.inBackground(func() func() {
-		began := time.Now()
-		t.refresher.askParents(t.ctx, map[*desired.Zone]bool{z: true}, began.Add(-signedChainAge))
-		if t.refresher.askServer(t.ctx, z, z.Servers[i], began); z.Servers[i].ReadBy == v1beta1.ReadByQuery {
-			ctx, cancel := context.WithTimeout(t.ctx, t.refresher.options.Deadline)
-			defer cancel()
-			t.refresher.awaitAnswers(ctx, z, z.Servers[i], began, urgent)
-		}
-		t.refresher.askKeys(t.ctx, map[*desired.Zone]bool{z: true})
+		t.refresher.asker.AskWatched(t.ctx, z, z.Servers[i], time.Now())
 		return func() { t.handleAnswered(z, i) }
 	})
 }

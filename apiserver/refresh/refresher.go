@@ -1,9 +1,9 @@
-// Package refresh decides what is asked when, and publishes what follows. For readers, Verdicts asks the servers that matter
+// Package refresh decides when servers are asked, and publishes what follows. For readers, Verdicts asks the servers that matter
 // and evaluates the answers. For watchers, a tracker for each watched namespace polls servers, follows their notifications
 // and the events of the caches, and evaluates only what these can have changed. No server is asked while nobody reads or
 // watches.
 //
-// Both ways are one path: resolve the object (package desired), ask, evaluate by the newest answers (package evaluate), take
+// Both ways are one path: resolve the object (package desired), ask (package ask), evaluate by the newest answers (package evaluate), take
 // another look when data is wrong, publish (package store).
 package refresh
 
@@ -11,51 +11,33 @@ import (
 	"golang.org/x/time/rate"
 
 	"context"
-	"crypto/tls"
 	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/cache"
 
+	"github.com/lockstep-dns/lockstep/apiserver/ask"
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
-	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 )
 
 // Options of a Refresher.
 type Options struct {
-	// Deadline is how long a server is waited for that does not answer; a verdict then says which were too slow.
-	Deadline time.Duration
+	ask.Options
 	// WatchInterval is how often the servers of watched zones are asked for their serial; one with a notification stream is
 	// asked about few of its zones each time.
 	WatchInterval time.Duration
-	// VerifyInterval is how often a zone's content is transferred completely although its serial has not changed.
-	VerifyInterval time.Duration
-	// QuestionRate is how many questions a server that is read by query gets in a second, at most; 0 for no limit.
-	QuestionRate int
-	// Limits bound what servers can make the API server take.
-	Limits observe.Limits
-	// Gate decides which addresses servers of DNSProviders may have; nil permits all.
-	Gate *outbound.Gate
 	// Notifications opens notification streams, so that watchers see a change at once and idle servers are hardly asked.
 	// Without it every server of a watched zone is asked at the interval.
 	Notifications NotificationOpener
-	// Vantages ask from elsewhere what clients get; see askFurther.
-	Vantages []Vantage
 	// TrustAnchors are those by which zones are validated; the pointer changes with them. Nil if there are none.
 	TrustAnchors func() *validate.Anchors
 	// SignatureNotice is how long before a signature expires verdicts say so.
 	SignatureNotice time.Duration
-	// TLS is what sidecars are connected to with; nil to ask no sidecar.
-	TLS func(context.Context) (*tls.Config, error)
 }
 
 var noAnchors validate.Anchors
@@ -71,7 +53,11 @@ type Publisher interface {
 
 // Refresher is safe for concurrent use.
 type Refresher struct {
-	asker
+	options   Options
+	index     *desired.Index
+	answers   *evaluate.Answers
+	evaluator *evaluate.Evaluator
+	asker     *ask.Asker
 	informers *informers.Informers
 	publisher Publisher
 	streams   notificationStreams
@@ -86,20 +72,15 @@ func New(inf *informers.Informers, index *desired.Index, keys tsigkey.ReadFunc, 
 	if anchors == nil {
 		anchors = func() *validate.Anchors { return &noAnchors }
 	}
-	evaluator := evaluate.New(index, answers, validate.NewValidator(anchors, options.SignatureNotice), vantageNames(options.Vantages)...)
-	meter, patience := newMeter(time.Now), newPatience(options.Deadline)
+	var vantages []string
+	for _, v := range options.Vantages {
+		vantages = append(vantages, v.Name())
+	}
+	evaluator := evaluate.New(index, answers, validate.NewValidator(anchors, options.SignatureNotice), vantages...)
 	r := &Refresher{
-		asker: asker{
-			options: options, index: index, answers: answers, evaluator: evaluator, keys: tsigkey.NewCache(keys, keyMaxAge, named.KeyGrace), meter: meter,
-			names: cache.NewExpiring(), questionsAsked: cache.NewExpiring(), sweeps: sweepSchedule{places: cache.NewExpiring()}, schedule: transferSchedule{interval: options.VerifyInterval, places: cache.NewExpiring()},
-			patience: patience,
-			observer: observe.New(observe.Options{Timeout: options.Deadline, QuestionRate: options.QuestionRate, Limits: options.Limits, Meter: answerMeter{meter, patience}, Replaced: evaluator.ContentReplaced}),
-		},
+		options: options, index: index, answers: answers, evaluator: evaluator, asker: ask.New(index, answers, evaluator, keys, options.Options),
 		informers: inf, publisher: publisher, audits: newAuditLimiter(),
 		streams: notificationStreams{open: options.Notifications, streams: map[Peer]*notificationStream{}},
-	}
-	if options.TLS != nil {
-		r.sidecars = bindcar.NewClient(bindcar.ClientOptions{TLS: options.TLS, Timeout: options.Deadline, Gate: options.Gate})
 	}
 	r.trackers = trackers{refresher: r, ctx: context.Background(), byNamespace: map[string]*tracker{}, interests: map[*Interest]struct{}{}}
 	return r, r.followEvents()

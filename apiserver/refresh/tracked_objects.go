@@ -129,7 +129,7 @@ func (t *tracker) askFleet(o *trackedObject, age time.Duration) {
 		}
 	}
 	t.inBackground(func() func() {
-		questions := t.refresher.askFleets(t.ctx, since, polled, s.Object)
+		questions := t.refresher.asker.AskFleets(t.ctx, since, polled, s.Object)
 		return func() { t.handleAnsweredFleet(key, questions) }
 	})
 }

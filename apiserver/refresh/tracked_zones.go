@@ -1,19 +1,18 @@
 package refresh
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/apiserver/ask"
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
@@ -238,7 +237,7 @@ func (t *tracker) takeAnswer(w *trackedZone, i int) {
 	if was == nil || !evaluate.IsSameState(was, now) || !evaluate.IsSameAnswer(was, now) {
 		w.changedAt = now.At
 	}
-	if was != nil && isSilent(was) != isSilent(now) {
+	if was != nil && ask.IsSilent(was) != ask.IsSilent(now) {
 		t.askSameServer(w.zone.Servers[i], now)
 	}
 	t.evaluateLater(w)
@@ -285,10 +284,6 @@ func (w *trackedZone) suspectChild(name string) {
 	}
 }
 
-func isSilent(o *observe.Observation) bool {
-	return o.Rcode == observe.NoReply && !wire.IsLocal(o.Err) && !errors.Is(o.Err, errNoKey)
-}
-
 // evaluateLater marks a zone that has suspects.
 func (t *tracker) evaluateLater(w *trackedZone) {
 	if w.all || len(w.suspects) > 0 {
@@ -309,5 +304,5 @@ func (w *trackedZone) isAnswered() bool {
 			return false
 		}
 	}
-	return !w.askingPaths || len(w.onPaths) > 0 && !slices.ContainsFunc(w.onPaths, isRefusal)
+	return !w.askingPaths || len(w.onPaths) > 0 && !slices.ContainsFunc(w.onPaths, ask.IsRefusal)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lockstep-dns/lockstep/apiserver/ask"
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
@@ -76,7 +77,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{Cluster: fakekube.New(t), recorder: &recorder{published: map[string][]string{}}}
 	inf := w.NewInformers()
 	w.recorder.Store = store.New(time.Now, nil)
-	options := Options{Deadline: time.Minute, WatchInterval: time.Hour}
+	options := Options{Options: ask.Options{Deadline: time.Minute}, WatchInterval: time.Hour}
 	var err error
 	if w.Refresher, err = New(inf, desired.NewIndex(inf, w.FindServers), w.ReadKey, w.recorder, options); err != nil {
 		t.Fatal(err)
@@ -341,15 +342,15 @@ func TestQuestionsAboutFleetsAreShared(t *testing.T) {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		w.askFleets(first, since, nil, instance)
+		w.asker.AskFleets(first, since, nil, instance)
 	}()
 	<-arrived
 	leave()
 	<-gone
 	var wg sync.WaitGroup
 	for range 20 {
-		wg.Go(func() { w.askFleets(w.ctx, since, nil, instance) })
-		wg.Go(func() { w.askFleets(w.ctx, since, nil, cluster) })
+		wg.Go(func() { w.asker.AskFleets(w.ctx, since, nil, instance) })
+		wg.Go(func() { w.asker.AskFleets(w.ctx, since, nil, cluster) })
 	}
 	close(release)
 	wg.Wait()
@@ -359,7 +360,7 @@ func TestQuestionsAboutFleetsAreShared(t *testing.T) {
 	if o := w.answers.Serial(evaluate.Place{Server: observe.Peer{Addr: p.Addr, Namespace: ns}, Zone: "example.test."}); !o.Authoritative || o.Serial != 10 {
 		t.Errorf("%+v", o)
 	}
-	w.askFleets(w.ctx, time.Now(), nil, instance, cluster)
+	w.asker.AskFleets(w.ctx, time.Now(), nil, instance, cluster)
 	if n := asked.Load(); n != 2 {
 		t.Errorf("asked %d times when that was too long ago", n)
 	}

@@ -6,11 +6,7 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
-	"github.com/lockstep-dns/lockstep/apiserver/informers"
-	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/parallel"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
@@ -32,7 +28,7 @@ func (r *Refresher) CurrentVerdict(ctx context.Context, key desired.Key, since t
 	defer outdate()
 	var v *syncv1.SyncStatus
 	evaluated := parallel.Start(func() {
-		r.prefetch(early, &assumed, since)
+		r.asker.Prefetch(early, &assumed, since)
 		v = r.ResolvedVerdicts(early, []desired.Key{key}, since)[0]
 	})
 	if err := r.WaitForObject(ctx, key); err != nil { // It takes longest, and is sent first.
@@ -45,23 +41,6 @@ func (r *Refresher) CurrentVerdict(ctx context.Context, key desired.Key, since t
 	}
 	outdate()
 	return r.ResolvedVerdicts(ctx, []desired.Key{key}, since)[0], nil
-}
-
-// prefetch asks the servers of an object all that its verdict needs, at once. Nobody waits for the answers here; who asks next
-// shares them.
-func (r *Refresher) prefetch(ctx context.Context, s *desired.Subject, since time.Time) {
-	ctx = context.WithoutCancel(ctx)
-	go r.askZones(ctx, zonesOf(s), since)
-	for z, keys := range resolvable(s) {
-		for _, server := range z.Servers {
-			if server.ReadBy != v1beta1.ReadByQuery {
-				go r.askEach(ctx, z, server, keys, since)
-			}
-		}
-	}
-	for z, server := range readByQuery(s) {
-		go r.askObject(ctx, z, server, s.Key, since)
-	}
 }
 
 // Verdicts evaluates objects by answers from since or later, or by the last answers when since is zero, and publishes them.
@@ -111,22 +90,13 @@ func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time
 				subjects[i] = &s
 			}
 		}
-		r.askSubjects(ctx, subjects, since)
-		if resolve {
-			var secured sync.WaitGroup
-			secured.Go(func() { r.askSecured(ctx, subjects, since) })
-			r.askResolvable(ctx, subjects, since)
-			r.awaitQuestions(ctx, wholeZones(subjects), since, complete)
-			secured.Wait()
-		} else if !since.IsZero() {
-			r.awaitQuestions(ctx, zonesOf(subjects...), since, urgent)
-		}
+		r.asker.AskSubjects(ctx, subjects, since, resolve)
 		judgements := map[*desired.Zone]*syncstatus.Evaluation{}
-		for z := range zonesOf(subjects...) {
+		for z := range desired.ZonesOf(subjects...) {
 			judgements[z] = r.evaluator.Judge(z, oldest, resolve)
 		}
 		if resolve {
-			r.askFurther(ctx, subjects, judgements, since)
+			r.asker.AskFurther(ctx, subjects, judgements, since)
 		}
 		verdicts = make([]*syncv1.SyncStatus, len(keys))
 		var mu sync.Mutex
@@ -152,48 +122,4 @@ func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time
 		}
 		r.confirm(ctx, found)
 	}
-}
-
-// askSubjects asks all servers that the verdicts about some objects follow from, each zone of a server once.
-func (r *Refresher) askSubjects(ctx context.Context, subjects []*desired.Subject, since time.Time) {
-	zones := zonesOf(subjects...)
-	var fleets []metav1.Object
-	for _, s := range subjects {
-		if s != nil && informers.DescribesServers(s.Key.Kind) {
-			fleets = append(fleets, s.Object)
-		}
-	}
-	var wg sync.WaitGroup
-	if len(fleets) > 0 && !since.IsZero() {
-		wg.Go(func() { r.askFleets(ctx, since, placesOf(zones), fleets...) })
-	}
-	wg.Go(func() { r.askPaths(ctx, zones, since) })
-	wg.Go(func() { r.askParents(ctx, zones, since) })
-	r.askZones(ctx, zones, since)
-	r.askKeys(ctx, zones)
-	wg.Wait()
-	r.askPathsAgain(ctx, zones)
-}
-
-// wholeZones are the zones among some objects, which all that is declared in them matters to.
-func wholeZones(subjects []*desired.Subject) map[*desired.Zone]bool {
-	zones := map[*desired.Zone]bool{}
-	for _, s := range subjects {
-		if s != nil && s.Key.Kind == syncstatus.ZoneKind.Kind {
-			zones[s.Zones[0]] = true
-		}
-	}
-	return zones
-}
-
-func zonesOf(subjects ...*desired.Subject) map[*desired.Zone]bool {
-	zones := map[*desired.Zone]bool{}
-	for _, s := range subjects {
-		if s != nil {
-			for _, z := range s.Zones {
-				zones[z] = true
-			}
-		}
-	}
-	return zones
 }

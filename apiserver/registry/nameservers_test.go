@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/vantage"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/apiserver/ask"
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
@@ -185,7 +185,7 @@ func (v *fakeVantage) Ask(_ context.Context, _ string, questions []vantage.Quest
 // and nothing out of sync.
 func TestVantageIsAsked(t *testing.T) {
 	v := &fakeVantage{}
-	w := newWorld(t, func(o *testOptions) { o.Vantages = []refresh.Vantage{v} })
+	w := newWorld(t, func(o *testOptions) { o.Vantages = []ask.Vantage{v} })
 	w.Lagging(bind.Zone{Name: "example.test.", Records: "www A 192.0.2.7"})
 	z := fakekube.Zone("example.test", "primary", "secondary")
 	w.Apply(z)

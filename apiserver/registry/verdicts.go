@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics"
 
+	"github.com/lockstep-dns/lockstep/apiserver/ask"
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
@@ -51,7 +52,7 @@ func New(config *rest.Config, options Options) (*Verdicts, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := refresh.ReadKeys(config)
+	keys, err := ask.ReadKeys(config)
 	if err != nil {
 		return nil, err
 	}

@@ -143,7 +143,7 @@ func TestNewNamespaceIsToldAtNewRevisions(t *testing.T) {
 }
 
 // A list that does not have an object any more is never one from which a watch takes the client to know it, although the event of
-// its deletion is still to come: who has made another one of that name since is new.
+// its deletion is still to come: another object of that name, made since, is new.
 func TestListEndsWhatItLacks(t *testing.T) {
 	w := newWorld(t)
 	z := fakekube.Zone("example.test")

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/component-base/metrics"
 
+	"github.com/lockstep-dns/lockstep/apiserver/ask"
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
@@ -43,7 +44,7 @@ func newReplica(c *fakekube.Cluster, change ...func(*testOptions)) *world {
 	c.Helper()
 	w := &world{Cluster: c, registry: metrics.NewKubeRegistry()}
 	o := testOptions{
-		Options: Options{Options: refresh.Options{Deadline: 2 * time.Second, WatchInterval: 50 * time.Millisecond}},
+		Options: Options{Options: refresh.Options{Options: ask.Options{Deadline: 2 * time.Second}, WatchInterval: 50 * time.Millisecond}},
 		readKey: c.ReadKey, now: time.Now,
 	}
 	for _, f := range change {

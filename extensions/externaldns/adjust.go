@@ -9,7 +9,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
@@ -57,7 +57,7 @@ func adjustEndpoint(e *v1alpha1.Endpoint, r resource) (*v1alpha1.Endpoint, error
 	if len(e.DNSName) > maxNameLength {
 		return nil, errors.New("the name is too long (RFC 1035 section 2.3.4)")
 	}
-	key, values, err := source.EndpointData(&own)
+	key, values, err := declaration.EndpointData(&own)
 	if err != nil {
 		return nil, err
 	}

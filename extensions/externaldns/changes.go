@@ -19,8 +19,8 @@ type planChanges struct {
 	Delete    []*v1alpha1.Endpoint `json:"delete"`
 }
 
-// declaration is what a source object is to declare: its endpoints, none to delete it. Stored is its DNSEndpoint, nil if there is none.
-type declaration struct {
+// sourceDeclaration is what a source object is to declare: its endpoints, none to delete it. Stored is its DNSEndpoint, nil if there is none.
+type sourceDeclaration struct {
 	resource  resource
 	endpoints []*v1alpha1.Endpoint
 	stored    *v1alpha1.DNSEndpoint
@@ -35,7 +35,7 @@ func keyOf(e *v1alpha1.Endpoint) endpointKey {
 
 // mergeChanges returns the declarations that changes lead to, of the source objects of which anything is to be written, and what of the
 // changes cannot be served.
-func mergeChanges(stored []v1alpha1.DNSEndpoint, changes planChanges, owner string) (next []declaration, refused []refusal) {
+func mergeChanges(stored []v1alpha1.DNSEndpoint, changes planChanges, owner string) (next []sourceDeclaration, refused []refusal) {
 	objects := map[resource]*v1alpha1.DNSEndpoint{}
 	for i := range stored {
 		if r, ok := sourceOf(&stored[i], owner); ok {
@@ -63,7 +63,7 @@ func mergeChanges(stored []v1alpha1.DNSEndpoint, changes planChanges, owner stri
 		declared(r)[keyOf(e)] = storedForm(e)
 	}
 	for r, endpoints := range touched {
-		d := declaration{resource: r, stored: objects[r]}
+		d := sourceDeclaration{resource: r, stored: objects[r]}
 		d.endpoints = slices.SortedFunc(maps.Values(endpoints), func(a, b *v1alpha1.Endpoint) int {
 			return cmp.Or(cmp.Compare(a.DNSName, b.DNSName), cmp.Compare(a.RecordType, b.RecordType))
 		})
@@ -71,7 +71,7 @@ func mergeChanges(stored []v1alpha1.DNSEndpoint, changes planChanges, owner stri
 			next = append(next, d)
 		}
 	}
-	slices.SortFunc(next, func(a, b declaration) int { return cmp.Compare(a.resource.String(), b.resource.String()) })
+	slices.SortFunc(next, func(a, b sourceDeclaration) int { return cmp.Compare(a.resource.String(), b.resource.String()) })
 	return next, refused
 }
 
@@ -97,7 +97,7 @@ func storedEndpoints(o *v1alpha1.DNSEndpoint) map[endpointKey]*v1alpha1.Endpoint
 }
 
 // isStored reports whether nothing is to be written.
-func (d declaration) isStored() bool {
+func (d sourceDeclaration) isStored() bool {
 	if d.stored == nil || d.stored.DeletionTimestamp != nil {
 		return len(d.endpoints) == 0
 	}

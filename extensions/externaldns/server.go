@@ -150,7 +150,7 @@ func (s *webhookServer) storeChanges(ctx context.Context, changes planChanges) e
 }
 
 // dropOutside drops the declarations of namespaces that are not served.
-func (s *webhookServer) dropOutside(next []declaration) (inside []declaration, refused []refusal) {
+func (s *webhookServer) dropOutside(next []sourceDeclaration) (inside []sourceDeclaration, refused []refusal) {
 	for _, d := range next {
 		if s.store.serves(d.resource.namespace) {
 			inside = append(inside, d)
@@ -162,7 +162,7 @@ func (s *webhookServer) dropOutside(next []declaration) (inside []declaration, r
 }
 
 // writeAll writes declarations, and returns those that were written and those that kube-apiserver or admission refuses.
-func (s *webhookServer) writeAll(ctx context.Context, next []declaration) (written []declaration, refused []refusal, err error) {
+func (s *webhookServer) writeAll(ctx context.Context, next []sourceDeclaration) (written []sourceDeclaration, refused []refusal, err error) {
 	var mu sync.Mutex
 	var group errgroup.Group
 	var errs []error
@@ -194,7 +194,7 @@ func (s *webhookServer) writeAll(ctx context.Context, next []declaration) (writt
 }
 
 // waitAll waits until what was written is propagated, or the time is over. That is no error: /records shows what is served.
-func (s *webhookServer) waitAll(ctx context.Context, written []declaration, limit time.Duration) error {
+func (s *webhookServer) waitAll(ctx context.Context, written []sourceDeclaration, limit time.Duration) error {
 	if limit <= 0 {
 		return nil
 	}

@@ -90,7 +90,7 @@ func (e refusedError) Unwrap() error { return e.error }
 
 // applyDeclaration stores what a source object declares, or deletes its DNSEndpoint. If that has left nothing to store, because the source object
 // does not exist any more, it returns no error: external-dns is to find out by itself.
-func (s *store) applyDeclaration(ctx context.Context, present *presentObjects, d declaration) error {
+func (s *store) applyDeclaration(ctx context.Context, present *presentObjects, d sourceDeclaration) error {
 	if len(d.endpoints) == 0 {
 		return s.deleteStored(ctx, d.stored)
 	}
@@ -117,7 +117,7 @@ func (s *store) applyDeclaration(ctx context.Context, present *presentObjects, d
 
 // writeEndpoints stores all endpoints of a declaration, or none. A new DNSEndpoint is created, which costs kube-apiserver less than a server-side
 // apply, and cannot take over what somebody else has made under its name.
-func (s *store) writeEndpoints(ctx context.Context, d declaration, owner *metav1.PartialObjectMetadata) error {
+func (s *store) writeEndpoints(ctx context.Context, d sourceDeclaration, owner *metav1.PartialObjectMetadata) error {
 	var err error
 	if d.stored == nil {
 		err = s.client.Create(ctx, s.declare(&v1alpha1.DNSEndpoint{}, d, owner), client.FieldOwner(fieldOwner))
@@ -137,7 +137,7 @@ func (s *store) writeEndpoints(ctx context.Context, d declaration, owner *metav1
 
 // patchStored changes what is ours in a DNSEndpoint that is stored. Only the list of owners is written as a whole, and only when it
 // changes: then nobody may have changed the object since it was read.
-func (s *store) patchStored(ctx context.Context, d declaration, owner *metav1.PartialObjectMetadata) error {
+func (s *store) patchStored(ctx context.Context, d sourceDeclaration, owner *metav1.PartialObjectMetadata) error {
 	stored := d.stored
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		next := s.declare(stored.DeepCopy(), d, owner)
@@ -258,7 +258,7 @@ func (s *store) sourceMapping(r resource) (*meta.RESTMapping, error) {
 }
 
 // declare puts what a source object declares into its DNSEndpoint, new or as it is stored, and leaves alone what others have put there.
-func (s *store) declare(o *v1alpha1.DNSEndpoint, d declaration, owner *metav1.PartialObjectMetadata) *v1alpha1.DNSEndpoint {
+func (s *store) declare(o *v1alpha1.DNSEndpoint, d sourceDeclaration, owner *metav1.PartialObjectMetadata) *v1alpha1.DNSEndpoint {
 	o.Namespace, o.Name = d.resource.namespace, d.resource.objectName(s.owner)
 	metav1.SetMetaDataLabel(&o.ObjectMeta, ownerLabel, s.owner)
 	metav1.SetMetaDataAnnotation(&o.ObjectMeta, sourceAnnotation, d.resource.String())
@@ -277,7 +277,7 @@ func (s *store) declare(o *v1alpha1.DNSEndpoint, d declaration, owner *metav1.Pa
 }
 
 // waitPropagated waits until every server answers what is declared, or the context ends.
-func (s *store) waitPropagated(ctx context.Context, d declaration) {
+func (s *store) waitPropagated(ctx context.Context, d sourceDeclaration) {
 	key := client.ObjectKey{Namespace: d.resource.namespace, Name: "dnsendpoint." + d.resource.objectName(s.owner)}
 	_ = wait.PollUntilContextCancel(ctx, 250*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		verdict := &syncv1alpha1.SyncStatus{}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
@@ -24,7 +24,7 @@ func newEndpoint(set rrset.RRset, zoneTTL uint32) (*v1alpha1.Endpoint, error) {
 	if set.TTL != zoneTTL {
 		e.RecordTTL = int64(set.TTL)
 	}
-	key, values, err := source.EndpointData(e)
+	key, values, err := declaration.EndpointData(e)
 	if err == nil && (key != set.Key || !slices.Equal(values, set.Rdata)) {
 		err = fmt.Errorf("a DNSEndpoint would publish it as %s", rrset.RRset{Key: key, TTL: set.TTL, Rdata: values})
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/test/named"
@@ -239,10 +240,10 @@ func checkData(t *testing.T, set rrset.RRset, objects []source.Object) {
 		var rdata []string
 		var err error
 		if record, ok := o.(v1beta1.Record); ok {
-			key.Name, _ = source.OwnerName(record.RecordName(), "example.com.")
-			key.Type, rdata, err = source.RecordData(record, "example.com.")
+			key.Name, _ = declaration.OwnerName(record.RecordName(), "example.com.")
+			key.Type, rdata, err = declaration.RecordData(record, "example.com.")
 		} else {
-			key, rdata, err = source.EndpointData(o.(*v1alpha1.DNSEndpoint).Spec.Endpoints[0])
+			key, rdata, err = declaration.EndpointData(o.(*v1alpha1.DNSEndpoint).Spec.Endpoints[0])
 		}
 		if err != nil || key != set.Key {
 			t.Errorf("%s became %s: %v", set, key, err)

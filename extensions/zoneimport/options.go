@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
@@ -82,7 +83,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 // Validate names every flag that is wrong.
 func (o *Options) Validate() error {
 	var errs []error
-	if _, err := source.ZoneName(o.Zone); o.Zone == "" {
+	if _, err := declaration.ZoneName(o.Zone); o.Zone == "" {
 		errs = append(errs, errors.New("--zone is missing: name the zone, such as example.com"))
 	} else if err != nil {
 		errs = append(errs, fmt.Errorf("--zone: %w", err))
@@ -169,7 +170,7 @@ func (o *Options) Run(ctx context.Context, in io.Reader, out, log io.Writer) err
 
 // readContent reads the zone from where it is.
 func (o *Options) readContent(ctx context.Context, in io.Reader, report *differenceReport, log io.Writer) (*zoneContent, error) {
-	name, err := source.ZoneName(o.Zone)
+	name, err := declaration.ZoneName(o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("--zone: %w", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
@@ -45,13 +45,13 @@ func relativeName(owner, zone string) (string, bool) {
 	if !fitsOwner(name) {
 		return "", false
 	}
-	again, err := source.OwnerName(name, zone)
+	again, err := declaration.OwnerName(name, zone)
 	return name, err == nil && again == owner
 }
 
 // saysSame reports whether the controller reads in a record what was written into it.
 func saysSame(record v1beta1.Record, zone string, rrtype uint16, values []string) bool {
-	gotType, got, err := source.RecordData(record, zone)
+	gotType, got, err := declaration.RecordData(record, zone)
 	return err == nil && gotType == rrtype && slices.Equal(got, values)
 }
 

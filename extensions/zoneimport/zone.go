@@ -105,7 +105,7 @@ func (m *manifestBuilder) newNameServer(host string) v1beta1.NameServer {
 	return server
 }
 
-// reportMissingAddress reports a name server in the zone that has no address there: for such ones the controller publishes the
+// reportMissingAddress reports a name server in the zone that has no address there: for such name servers the controller publishes the
 // addresses of the servers that it runs.
 func (m *manifestBuilder) reportMissingAddress(host string, servers placedSet) {
 	if !rrset.IsSubdomain(host, m.content.name) {

@@ -70,7 +70,7 @@ func (o *Options) AddFeatures(gate featuregate.MutableFeatureGate) error {
 // AddFlags registers the flags.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.addFlags(fs)
-	fs.DurationVar(&o.ZoneTimeout, "zone-timeout", o.ZoneTimeout, "how long one of its instances may be without a zone before the zone says ProgressDeadlineExceeded")
+	fs.DurationVar(&o.ZoneTimeout, "zone-timeout", o.ZoneTimeout, "how long one of its instances may lack a zone before the zone says ProgressDeadlineExceeded")
 	fs.IntVar(&o.QuestionRate, "max-queries-per-second", o.QuestionRate, "how many queries in a second a DNS server that is read by query gets at most; namespaces take turns")
 	fs.BoolVar(&o.AskParents, "ask-parents", o.AskParents, "whether to ask zones above that are not declared here for DS records of signed zones, and to notify them of CDS records")
 	o.Limits.AddFlags(fs)

@@ -21,8 +21,8 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/forecast"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
@@ -179,7 +179,7 @@ func (c *confirmation) printPlan(ctx context.Context) error {
 	if err != nil {
 		fmt.Fprintf(c.errOut, "note: what is held back is not known in detail: %v\n", err)
 	}
-	name := source.DNSName(c.zone)
+	name := declaration.DNSName(c.zone)
 	changes := heldChanges(statuses, name)
 	if len(changes) == 0 {
 		if ready := meta.FindStatusCondition(c.zone.Status.Conditions, status.Ready); ready != nil {
@@ -200,7 +200,7 @@ func (c *confirmation) heldStatuses(ctx context.Context) ([]v1alpha1.SyncStatus,
 	if err != nil {
 		return nil, err
 	}
-	query := statusQuery{fields: fields.Set{v1alpha1.FieldZone: source.DNSName(c.zone)}}
+	query := statusQuery{fields: fields.Set{v1alpha1.FieldZone: declaration.DNSName(c.zone)}}
 	all := *c.statuses
 	all.namespace = ""
 	items, err := all.listStatuses(ctx, query)

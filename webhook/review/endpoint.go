@@ -11,8 +11,8 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
@@ -45,7 +45,7 @@ func (r endpointReviewer) review(ctx context.Context, obj, _ *v1alpha1.DNSEndpoi
 		v.Problems = append(v.Problems, problems...)
 		if warning == "" && len(problems) == 0 {
 			warning = r.warnUnsupported(ctx, path, endpoint, zone, obj.Namespace)
-			key, rdata, _ := source.EndpointData(endpoint)
+			key, rdata, _ := declaration.EndpointData(endpoint)
 			v.Traps = append(v.Traps, findTraps(path.Child("targets").String(), key.Type, rdata)...)
 		}
 		if warning != "" {
@@ -61,9 +61,9 @@ func (r endpointReviewer) review(ctx context.Context, obj, _ *v1alpha1.DNSEndpoi
 // reviewEndpoint returns what is wrong with an endpoint, or why it is not published although nothing is. The zone is the one that
 // takes it, nil when none does.
 func reviewEndpoint(path *field.Path, endpoint *v1alpha1.Endpoint, namespace string, zone *v1beta1.DNSZone) (field.ErrorList, string) {
-	key, _, err := source.EndpointData(endpoint)
+	key, _, err := declaration.EndpointData(endpoint)
 	if zone != nil {
-		err = errors.Join(err, source.CheckEndpointApex(key, zone))
+		err = errors.Join(err, declaration.CheckEndpointApex(key, zone))
 	}
 	switch {
 	case key.Type == 0:
@@ -83,7 +83,7 @@ func reviewEndpoint(path *field.Path, endpoint *v1alpha1.Endpoint, namespace str
 // warnUnsupported warns of an endpoint that servers of its zone cannot hold, whatever else there is. A provider is of the zone's
 // namespace: elsewhere nobody is to know of it.
 func (r endpointReviewer) warnUnsupported(ctx context.Context, path *field.Path, endpoint *v1alpha1.Endpoint, zone *v1beta1.DNSZone, namespace string) string {
-	key, rdata, err := source.EndpointData(endpoint)
+	key, rdata, err := declaration.EndpointData(endpoint)
 	if zone == nil || err != nil {
 		return ""
 	}
@@ -105,7 +105,7 @@ func (r endpointReviewer) warnUnsupported(ctx context.Context, path *field.Path,
 	return ""
 }
 
-// endpointProblems turns an error of source.EndpointData into problems: its texts are "field: what is wrong", with the
+// endpointProblems turns an error of declaration.EndpointData into problems: its texts are "field: what is wrong", with the
 // field as seen from the endpoint.
 func endpointProblems(path *field.Path, err error) field.ErrorList {
 	var problems field.ErrorList

@@ -192,7 +192,7 @@ func refusalResponse(req admission.Request, v Result) admission.Response {
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status, Warnings: v.warnings()}}
 }
 
-// problemsOfError turns an error of package source into problems, one for each error that it joins. Their texts are "field:
+// problemsOfError turns an error of package declaration or source into problems, one for each error that it joins. Their texts are "field:
 // what is wrong and what to write instead"; those that name no field are about the given one.
 func problemsOfError(path string, err error) field.ErrorList {
 	var problems field.ErrorList

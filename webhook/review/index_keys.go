@@ -9,8 +9,8 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
@@ -79,7 +79,7 @@ func recordKeys(record v1beta1.Record) []string {
 
 // keysIn are the keys of a record in a zone; none for a name that the controller does not accept either.
 func keysIn(record v1beta1.Record, zone string) []string {
-	owner, err := source.OwnerName(record.RecordName(), zone)
+	owner, err := declaration.OwnerName(record.RecordName(), zone)
 	if err != nil {
 		return nil
 	}
@@ -88,8 +88,8 @@ func keysIn(record v1beta1.Record, zone string) []string {
 	for name := range parentNames(owner, apex) {
 		keys = append(keys, belowKey(name))
 	}
-	if source.RecordType(record) == dns.TypeNS {
-		if _, hosts, err := source.RecordData(record, zone); err == nil {
+	if declaration.RecordType(record) == dns.TypeNS {
+		if _, hosts, err := declaration.RecordData(record, zone); err == nil {
 			for _, host := range hosts {
 				keys = append(keys, nameServerKey(host))
 			}
@@ -136,7 +136,7 @@ func keysOfEndpoint(endpoint *v1alpha1.Endpoint) []string {
 	if endpoint.RecordType != "NS" {
 		return keys
 	}
-	if _, hosts, err := source.EndpointData(endpoint); err == nil {
+	if _, hosts, err := declaration.EndpointData(endpoint); err == nil {
 		for _, host := range hosts {
 			keys = append(keys, nameServerKey(host))
 		}

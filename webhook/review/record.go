@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
@@ -42,10 +43,10 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 		return reviewUnselected(record, warn), nil
 	}
 	var problems field.ErrorList
-	if _, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName); err != nil {
+	if _, err := declaration.OwnerName(record.RecordName(), zone.Spec.ZoneName); err != nil {
 		problems = problemsOfError("spec.name", err)
 	}
-	_, rdata, err := source.RecordData(record, zone.Spec.ZoneName)
+	_, rdata, err := declaration.RecordData(record, zone.Spec.ZoneName)
 	if err != nil {
 		problems = append(problems, problemsOfError("spec", err)...)
 	}
@@ -69,7 +70,7 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 // warnHidden warns of a record that servers hide: they answer from the zone with the longest name, and another zone of the
 // namespace on the same servers has a longer one (RFC 1034 section 4.3.2). What is delegated is meant to be there.
 func (r recordReviewer) warnHidden(ctx context.Context, zone *v1beta1.DNSZone, neighbors []source.Object, record v1beta1.Record) []string {
-	owner, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName)
+	owner, err := declaration.OwnerName(record.RecordName(), zone.Spec.ZoneName)
 	hiding := zoneHiding(r.objects.zoneCache(), zone, owner)
 	if err != nil || hiding == nil || isDelegated(zone, append(slices.Clone(neighbors), record), owner) {
 		return nil
@@ -86,11 +87,11 @@ func (r recordReviewer) warnHidden(ctx context.Context, zone *v1beta1.DNSZone, n
 // findRelativeTarget warns of a target that was probably meant to be complete: it has no final dot, and the zone has nothing at the name that it
 // stands for. The name server of a delegation may well be inside of that.
 func findRelativeTarget(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v1beta1.Record) ([]FoundTrap, error) {
-	host, remark := source.RelativeTarget(record, zone.Spec.ZoneName)
+	host, remark := declaration.RelativeTarget(record, zone.Spec.ZoneName)
 	if host == "" {
 		return nil, nil
 	}
-	owner, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName)
+	owner, err := declaration.OwnerName(record.RecordName(), zone.Spec.ZoneName)
 	if err != nil || record.RecordName() != "@" && rrset.IsSubdomain(host, owner) {
 		return nil, nil
 	}
@@ -105,7 +106,7 @@ func findRelativeTarget(ctx context.Context, o Objects, zone *v1beta1.DNSZone, r
 // zoneHiding returns the zone below another one, of its namespace and on the same cluster, from which servers answer for a name;
 // nil if there is none.
 func zoneHiding(zones *membership.Cache, zone *v1beta1.DNSZone, owner string) *v1beta1.DNSZone {
-	apex, err := source.ZoneName(zone.Spec.ZoneName)
+	apex, err := declaration.ZoneName(zone.Spec.ZoneName)
 	for name := owner; err == nil && name != apex && rrset.IsSubdomain(name, apex); name = rrset.ParentName(name) {
 		for _, below := range zones.ZonesNamed(name) {
 			sameCluster := below.Spec.ClusterRef != "" && below.Spec.ClusterRef == zone.Spec.ClusterRef ||
@@ -122,10 +123,10 @@ func zoneHiding(zones *membership.Cache, zone *v1beta1.DNSZone, owner string) *v
 func isDelegated(zone *v1beta1.DNSZone, objects []source.Object, owner string) bool {
 	return slices.ContainsFunc(objects, func(o source.Object) bool {
 		record, ok := o.(v1beta1.Record)
-		if !ok || source.RecordType(record) != dns.TypeNS {
+		if !ok || declaration.RecordType(record) != dns.TypeNS {
 			return false
 		}
-		cut, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName)
+		cut, err := declaration.OwnerName(record.RecordName(), zone.Spec.ZoneName)
 		return err == nil && record.RecordName() != "@" && rrset.IsSubdomain(owner, cut)
 	})
 }
@@ -137,7 +138,7 @@ const noZone = "invalid."
 // reviewUnselected judges a record that no zone selects: its data, which depends on the zone in nothing but complete names. Where
 // there are zones, it is to warn: one of them was probably meant. Where there are none, they are probably still to come.
 func reviewUnselected(record v1beta1.Record, warn bool) Result {
-	_, rdata, err := source.RecordData(record, noZone)
+	_, rdata, err := declaration.RecordData(record, noZone)
 	if err != nil {
 		return Result{Problems: problemsOfError("spec", err)}
 	}

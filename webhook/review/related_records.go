@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
@@ -59,7 +60,7 @@ func findDeclared(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record 
 
 // findRelated returns the objects, of each DNSEndpoint only the endpoints that matter, however many it has.
 func findRelated(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v1beta1.Record) ([]source.Object, error) {
-	owner, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName)
+	owner, err := declaration.OwnerName(record.RecordName(), zone.Spec.ZoneName)
 	if err != nil {
 		return nil, fmt.Errorf("naming the record: %w", err)
 	}
@@ -89,7 +90,7 @@ func findRelated(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v
 // collectByType collects what only matters to some types: the data that a delegation would hide, and aliases that a name server
 // of the zone would be.
 func (r *relatedObjects) collectByType(ctx context.Context, record v1beta1.Record, owner string) error {
-	switch rrtype := source.RecordType(record); {
+	switch rrtype := declaration.RecordType(record); {
 	case rrtype == dns.TypeDNAME && owner == r.apex:
 		return r.collectUnder(ctx, zoneKey(r.apex))
 	case rrtype == dns.TypeCNAME:
@@ -97,7 +98,7 @@ func (r *relatedObjects) collectByType(ctx context.Context, record v1beta1.Recor
 	case rrtype == dns.TypeA || rrtype == dns.TypeAAAA:
 		return r.collectUnder(ctx, nameServerKey(owner), dns.TypeNS)
 	case rrtype == dns.TypeNS && owner == r.apex:
-		_, hosts, err := source.RecordData(record, r.zone.Spec.ZoneName)
+		_, hosts, err := declaration.RecordData(record, r.zone.Spec.ZoneName)
 		if err != nil {
 			return fmt.Errorf("reading the record: %w", err)
 		}
@@ -118,10 +119,10 @@ func (r *relatedObjects) collectByType(ctx context.Context, record v1beta1.Recor
 // collectGlue collects the delegations for which an address below another one is glue.
 func (r *relatedObjects) collectGlue(ctx context.Context) error {
 	for _, record := range r.records {
-		if rrtype := source.RecordType(record); rrtype != dns.TypeA && rrtype != dns.TypeAAAA {
+		if rrtype := declaration.RecordType(record); rrtype != dns.TypeA && rrtype != dns.TypeAAAA {
 			continue
 		}
-		if owner, err := source.OwnerName(record.RecordName(), r.zone.Spec.ZoneName); err == nil {
+		if owner, err := declaration.OwnerName(record.RecordName(), r.zone.Spec.ZoneName); err == nil {
 			if err := r.collectUnder(ctx, nameServerKey(owner), dns.TypeNS); err != nil {
 				return err
 			}
@@ -155,7 +156,7 @@ func (r *relatedObjects) collectUnder(ctx context.Context, key string, types ...
 			return err
 		}
 		for _, record := range records {
-			isAsked := len(types) == 0 || slices.Contains(types, source.RecordType(record))
+			isAsked := len(types) == 0 || slices.Contains(types, declaration.RecordType(record))
 			if id := source.KeyOf(record); isAsked && id != r.itself && sameZone(r.objects.zoneCache().ZoneOfRecord(record), r.zone) {
 				r.records[id] = record
 			}

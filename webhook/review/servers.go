@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
@@ -218,7 +219,7 @@ func recordLimit(ctx context.Context, objects Objects, zone *v1beta1.DNSZone) so
 // unsupportedIn says which RRsets the providers of a zone cannot hold, if its content is as given.
 func unsupportedIn(ctx context.Context, objects Objects, zone *v1beta1.DNSZone, content plan.Content, keys ...rrset.Key) (warnings []string) {
 	all, err := objects.fleet(ctx)
-	name, nameErr := source.ZoneName(zone.Spec.ZoneName)
+	name, nameErr := declaration.ZoneName(zone.Spec.ZoneName)
 	if err != nil || nameErr != nil {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
@@ -130,7 +130,7 @@ func recordTraps(record v1beta1.Record, rdata []string) []FoundTrap {
 	case *v1beta1.CAARecord:
 		field = "spec.value"
 	}
-	return findTraps(field, source.RecordType(record), rdata)
+	return findTraps(field, declaration.RecordType(record), rdata)
 }
 
 var (

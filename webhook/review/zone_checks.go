@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 )
@@ -77,7 +78,7 @@ func (n namesBeside) Delegates(zone *v1beta1.DNSZone, name string) bool {
 		records = n.objects.liveNSRecords(n.ctx, zone.Namespace)
 	}
 	return slices.ContainsFunc(records, func(record v1beta1.Record) bool {
-		owner, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName)
+		owner, err := declaration.OwnerName(record.RecordName(), zone.Spec.ZoneName)
 		ns, ok := record.(*v1beta1.NSRecord)
 		return err == nil && owner == name && ok && membership.DelegatesHere(ns, zone) && record.GetDeletionTimestamp() == nil && sameZone(n.objects.zoneCache().ZoneOfRecord(record), zone)
 	})

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/guard"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
@@ -98,7 +99,7 @@ func compareZone(key membership.ZoneKey, was, is *world) Zone {
 	}
 	for _, zone := range []*v1beta1.DNSZone{was.zones[key], is.zones[key]} {
 		if zone != nil {
-			out.ZoneName = source.DNSName(zone) + "."
+			out.ZoneName = declaration.DNSName(zone) + "."
 		}
 	}
 	if strings.HasPrefix(problem, invalid) {

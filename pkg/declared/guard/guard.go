@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
@@ -41,7 +41,7 @@ func Of(zone *v1beta1.DNSZone) Guard {
 		g.changed = limitOf(spec.Changed)
 	}
 	for _, name := range spec.NeverEmpty {
-		if owner, err := source.OwnerName(name, zone.Spec.ZoneName); err == nil {
+		if owner, err := declaration.OwnerName(name, zone.Spec.ZoneName); err == nil {
 			g.neverEmpty = append(g.neverEmpty, owner)
 		}
 	}

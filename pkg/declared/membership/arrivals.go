@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
@@ -36,7 +36,7 @@ type serverGroup struct{ cluster, namespace string }
 
 func (f *Fleet) place(zone *v1beta1.DNSZone) *placedZone {
 	p := &placedZone{DNSZone: zone, instances: f.InstancesOf(zone)}
-	p.name, _ = source.ZoneName(zone.Spec.ZoneName)
+	p.name, _ = declaration.ZoneName(zone.Spec.ZoneName)
 	addGroup := func(g serverGroup) {
 		if g.namespace != zone.Namespace && !slices.Contains(p.foreign, g) {
 			p.foreign = append(p.foreign, g)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 )
 
@@ -130,7 +131,7 @@ func (c *Cache) CountZones(namespace string) int {
 
 // ZonesNamed lists the zones of all namespaces that have a DNS name, however it is written.
 func (c *Cache) ZonesNamed(zoneName string) []*v1beta1.DNSZone {
-	name, err := source.ZoneName(zoneName)
+	name, err := declaration.ZoneName(zoneName)
 	if err != nil {
 		return nil
 	}

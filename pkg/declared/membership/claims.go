@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 )
 
@@ -60,7 +61,7 @@ func (c *Cache) holderOf(record v1beta1.Record) *zoneEntry {
 		if claim.name != "" {
 			return c.zones[claim.zone()]
 		}
-		name, _ := source.ZoneName(claim.dnsName)
+		name, _ := declaration.ZoneName(claim.dnsName)
 		for z := range c.byName[name] {
 			if c.namespaces.holds(claim, record, z.DNSZone) && (holder == nil || c.namespaces.prefersHolder(record, z.DNSZone, holder.DNSZone)) {
 				holder = z

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
@@ -38,7 +38,7 @@ func (c *Cache) Delegates(zone *v1beta1.DNSZone, name string) bool {
 // DelegatesHere reports whether an NSRecord of a zone delegates to the zone's own servers, as far as their names show: to a name server
 // that the zone has too, or to one inside the zone. Who delegates to others wants nobody to answer for them here.
 func DelegatesHere(ns *v1beta1.NSRecord, zone *v1beta1.DNSZone) bool {
-	to, err := source.OwnerName(ns.Spec.Nameserver, zone.Spec.ZoneName)
+	to, err := declaration.OwnerName(ns.Spec.Nameserver, zone.Spec.ZoneName)
 	if err == nil || ns.Spec.Nameserver == "" {
 		return true
 	}
@@ -82,7 +82,7 @@ func delegatedNameOf(o *objectEntry) *delegatedName {
 		return nil
 	}
 	for _, r := range o.roles {
-		if name, err := source.OwnerName(ns.RecordName(), r.zone.Spec.ZoneName); r.role == Selected && r.zone.Namespace == ns.Namespace && err == nil && name != r.zone.name {
+		if name, err := declaration.OwnerName(ns.RecordName(), r.zone.Spec.ZoneName); r.role == Selected && r.zone.Namespace == ns.Namespace && err == nil && name != r.zone.name {
 			return &delegatedName{delegation{r.zone, name}, ns.Spec.Nameserver}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
@@ -100,7 +101,7 @@ func requiredLabels(namespace string, s *metav1.LabelSelector) [][]labelKey {
 
 // indexZone makes a zone known by its name and labels, unindexZone undoes that.
 func (c *Cache) indexZone(z *zoneEntry) {
-	z.name, _ = source.ZoneName(z.Spec.ZoneName)
+	z.name, _ = declaration.ZoneName(z.Spec.ZoneName)
 	if z.name != "" {
 		c.byName.add(z.name, z)
 	}
@@ -186,7 +187,7 @@ func namesUpFrom(name string) iter.Seq[string] {
 
 // zoneOfEndpoint walks up from a name, through the zones of the endpoint's own namespace and then through the others.
 func (c *Cache) zoneOfEndpoint(e metav1.Object, dnsName string) *zoneEntry {
-	name, _ := source.EndpointName(dnsName)
+	name, _ := declaration.EndpointName(dnsName)
 	for _, own := range []bool{true, false} {
 		for above := range namesUpFrom(name) {
 			var oldest *zoneEntry

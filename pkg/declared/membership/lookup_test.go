@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 )
 
 // After any sequence of changes the cache finds the very zone that a look at all zones finds.
@@ -38,7 +38,7 @@ func compareLookups(t *testing.T, cache *Cache, stored map[ZoneKey]*v1beta1.DNSZ
 	inNamespace := 0
 	for _, zone := range stored {
 		all = append(all, zone)
-		if source.DNSName(zone) == "0.test" {
+		if declaration.DNSName(zone) == "0.test" {
 			same = append(same, zone)
 		}
 		if zone.Namespace == record.GetNamespace() {

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
@@ -38,9 +38,9 @@ func (n namespaceLabels) holderOf(zones []*v1beta1.DNSZone, record v1beta1.Recor
 
 // zoneOfEndpoint looks at all zones and returns the one that an endpoint belongs to.
 func zoneOfEndpoint(zones []*v1beta1.DNSZone, e metav1.Object, dnsName string) *v1beta1.DNSZone {
-	name, _ := source.EndpointName(dnsName)
+	name, _ := declaration.EndpointName(dnsName)
 	holding := slices.DeleteFunc(slices.Clone(zones), func(zone *v1beta1.DNSZone) bool {
-		zoneName, err := source.ZoneName(zone.Spec.ZoneName)
+		zoneName, err := declaration.ZoneName(zone.Spec.ZoneName)
 		return err != nil || !rrset.IsSubdomain(name, zoneName)
 	})
 	own := slices.DeleteFunc(slices.Clone(holding), func(zone *v1beta1.DNSZone) bool { return zone.Namespace != e.GetNamespace() })
@@ -51,7 +51,7 @@ func zoneOfEndpoint(zones []*v1beta1.DNSZone, e metav1.Object, dnsName string) *
 		})
 	}
 	slices.SortFunc(own, func(a, b *v1beta1.DNSZone) int {
-		return cmp.Or(cmp.Compare(len(source.DNSName(b)), len(source.DNSName(a))), compareZones(a, b))
+		return cmp.Or(cmp.Compare(len(declaration.DNSName(b)), len(declaration.DNSName(a))), compareZones(a, b))
 	})
 	return firstOf(own)
 }

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
@@ -38,7 +38,7 @@ type Names interface {
 // Who came first is what the statuses of the zones say (arrivalAt); age decides among zones of which none is there yet. Who is
 // refused, or going, keeps nobody else from anything.
 func (f *Fleet) RefusalOf(zone *v1beta1.DNSZone, names Names) Refusal {
-	name, err := source.ZoneName(zone.Spec.ZoneName)
+	name, err := declaration.ZoneName(zone.Spec.ZoneName)
 	if err != nil {
 		return Refusal{}
 	}

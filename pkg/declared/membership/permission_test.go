@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -191,7 +192,7 @@ func refusalsAmong(f *Fleet, zones []*v1beta1.DNSZone, delegated map[ZoneKey][]s
 	reasons, denied := map[ZoneKey]string{}, map[ZoneKey]bool{}
 	longest := map[ZoneKey]string{}
 	for _, zone := range zones {
-		name, _ := source.ZoneName(zone.Spec.ZoneName)
+		name, _ := declaration.ZoneName(zone.Spec.ZoneName)
 		foreign, listed := slices.ContainsFunc(f.InstancesOf(zone), func(i *v1beta1.Bind9Instance) bool { return i.Namespace != zone.Namespace }), false
 		key := KeyOfZone(zone)
 		for suffix, grants := range f.grants {
@@ -203,13 +204,13 @@ func refusalsAmong(f *Fleet, zones []*v1beta1.DNSZone, delegated map[ZoneKey][]s
 	}
 	for n, zone := range zones {
 		key := KeyOfZone(zone)
-		name, _ := source.ZoneName(zone.Spec.ZoneName)
+		name, _ := declaration.ZoneName(zone.Spec.ZoneName)
 		reason := ""
 		if denied[key] {
 			reason = status.NotPermitted
 		}
 		for _, first := range zones[:n] {
-			firstName, _ := source.ZoneName(first.Spec.ZoneName)
+			firstName, _ := declaration.ZoneName(first.Spec.ZoneName)
 			_, recorded := cameTo(first.Spec.ClusterRef, first)
 			stands := !denied[KeyOfZone(first)] && !v1beta1.IsGoing(first) && (recorded || reasons[KeyOfZone(first)] == "")
 			if !stands || !slices.ContainsFunc(f.InstancesOf(zone), func(i *v1beta1.Bind9Instance) bool { return f.Serves(i, first) }) {
@@ -314,7 +315,7 @@ func TestRefusalsAreAsDefined(t *testing.T) {
 			delegated := map[ZoneKey][]string{}
 			for _, ns := range records {
 				if zone := firstOf((namespaceLabels{}).zonesSelecting(slices.Collect(maps.Values(zones)), ns)); zone != nil {
-					if name, err := source.OwnerName(ns.Spec.Name, zone.Spec.ZoneName); err == nil && ns.Spec.Nameserver != "ns.provider.example." {
+					if name, err := declaration.OwnerName(ns.Spec.Name, zone.Spec.ZoneName); err == nil && ns.Spec.Nameserver != "ns.provider.example." {
 						delegated[KeyOfZone(zone)] = append(delegated[KeyOfZone(zone)], name)
 					}
 				}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
@@ -57,7 +58,7 @@ func (c *Cache) SignersOf(zone *v1beta1.DNSZone) []source.Signer {
 }
 
 func canonicalName(zone *v1beta1.DNSZone) string {
-	name, _ := source.ZoneName(zone.Spec.ZoneName)
+	name, _ := declaration.ZoneName(zone.Spec.ZoneName)
 	return name
 }
 
@@ -152,7 +153,7 @@ func (c *Cache) hasDelegation(parent, zone *v1beta1.DNSZone) bool {
 	servers := nameServersOf(zone)
 	for o := range records {
 		ns := o.Object.(*v1beta1.NSRecord)
-		host, err := source.HostName(ns.Spec.Nameserver, parent.Spec.ZoneName)
+		host, err := declaration.HostName(ns.Spec.Nameserver, parent.Spec.ZoneName)
 		if err != nil || !slices.Contains(servers, host) || parent.Namespace != zone.Namespace && !DelegatesHere(ns, parent) {
 			return false
 		}
@@ -170,7 +171,7 @@ func nameServersOf(zone *v1beta1.DNSZone) (servers []string) {
 		names = append(names, zone.Spec.SOARecord.PrimaryNS)
 	}
 	for _, name := range names {
-		if host, err := source.HostName(name, zone.Spec.ZoneName); err == nil {
+		if host, err := declaration.HostName(name, zone.Spec.ZoneName); err == nil {
 			servers = append(servers, host)
 		}
 	}

@@ -320,7 +320,7 @@ func TestBuildTTL(t *testing.T) {
 
 func TestBuildNotesUnreachableHosts(t *testing.T) {
 	mail := func(name, server string) v1beta1.Record {
-		return &v1beta1.MXRecord{ObjectMeta: object(name, 1), Spec: mx{RecordCommon: common("@"), MailServer: server}}
+		return &v1beta1.MXRecord{ObjectMeta: object(name, 1), Spec: v1beta1.MXRecordSpec{RecordCommon: common("@"), MailServer: server}}
 	}
 	z, err := Build(exampleZone(), []Object{
 		aRecord(object("host", 1), "host", "192.0.2.1"), cnameRecord(object("alias", 1), "alias", "host"),

@@ -1,8 +1,6 @@
 package source
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -11,7 +9,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/snapshot"
@@ -45,7 +43,7 @@ func Build(zone *v1beta1.DNSZone, objects []Object, opts Options) (*Zone, error)
 // zone itself are concerned, those of all names that depend on each other; and the notes of declarations that name the
 // host. When much has changed, the zone is built afresh.
 type Builder struct {
-	zoneApex
+	declaration.Apex
 	ref  *Ref
 	opts Options
 	// signers are those of opts, by name.
@@ -64,7 +62,7 @@ type Builder struct {
 
 // NewBuilder returns a Builder for a zone without objects. The error is that of Build.
 func NewBuilder(zone *v1beta1.DNSZone, opts Options) (*Builder, error) {
-	a, err := readApex(zone)
+	a, err := declaration.ReadApex(zone)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +72,7 @@ func NewBuilder(zone *v1beta1.DNSZone, opts Options) (*Builder, error) {
 		signers[s.Name] = s
 	}
 	return &Builder{
-		zoneApex: a, ref: &ref, opts: opts, signers: signers,
+		Apex: a, ref: &ref, opts: opts, signers: signers,
 		objects: map[ObjectKey]Object{}, pending: map[ObjectKey]Object{},
 	}, nil
 }
@@ -116,15 +114,15 @@ func (b *Builder) Zone() *Zone {
 
 // buildFresh makes the zone of all objects, so many, without looking at an earlier one.
 func (b *Builder) buildFresh(count int, objects iter.Seq[Object]) *Zone {
-	b.tree = newNameTree(b.name, count)
-	for _, server := range b.servers {
-		if rrset.IsSubdomain(server, b.name) {
+	b.tree = newNameTree(b.Name, count)
+	for _, server := range b.Servers {
+		if rrset.IsSubdomain(server, b.Name) {
 			host := b.tree.nodeAt(server)
 			b.tree.countNameServer(host, 1)
 			host.glue++
 		}
 	}
-	r := b.newRevision(&Zone{Name: b.name, Ref: b.ref, SOA: b.soa})
+	r := b.newRevision(&Zone{Name: b.Name, Ref: b.ref, SOA: b.SOA})
 	declared, refs := make([]declaredIndex, 0, count), make([]Ref, 0, count)
 	for o := range objects {
 		refs = append(refs, refOf(o))
@@ -189,60 +187,24 @@ func (b *Builder) declaredIndexes(o Object) iter.Seq[int] {
 }
 
 func (b *Builder) takesEndpoint(e *v1alpha1.DNSEndpoint, dnsName string) bool {
-	name, _ := EndpointName(dnsName)
-	return rrset.IsSubdomain(name, b.name) && (b.opts.Owns == nil || b.opts.Owns(e, dnsName))
+	name, _ := declaration.EndpointName(dnsName)
+	return rrset.IsSubdomain(name, b.Name) && (b.opts.Owns == nil || b.opts.Owns(e, dnsName))
 }
 
 // readDeclaration reads one declaration of an object: well-formed by itself and marked as accepted, or Invalid.
 func (b *Builder) readDeclaration(from declaredIndex) Declaration {
-	d := Declaration{Ref: from.ref}
+	var read declaration.Declared
 	switch o := from.by.(type) {
 	case v1beta1.Record:
-		b.readRecord(&d, o)
+		read = declaration.ReadRecord(o, b.Apex)
 	case *v1alpha1.DNSEndpoint:
-		b.readEndpoint(&d, o, from.index)
+		read = declaration.ReadEndpoint(o, from.index, b.Apex)
 	default:
-		d.markRefused(status.Invalid, fmt.Sprintf("%T declares no DNS data", o))
+		read.Err = fmt.Errorf("%T declares no DNS data", o)
+	}
+	d := Declaration{Ref: from.ref, Key: read.Key, Rdata: read.Rdata, TTL: read.TTL, Spelling: read.Spelling, Note: read.Note, Accepted: read.Err == nil}
+	if read.Err != nil {
+		d.markRefused(status.Invalid, declaration.Label(from.by, from.index)+status.JoinSome(strings.Split(read.Err.Error(), "\n"), 5, "; "))
 	}
 	return d
-}
-
-func (b *Builder) readRecord(d *Declaration, r v1beta1.Record) {
-	values := valuesOfRecord(r, b.name)
-	owner, err := OwnerName(r.RecordName(), b.name)
-	if err != nil {
-		err = fmt.Errorf("spec.name: %w", err)
-	}
-	d.Key, d.Rdata, d.Note = rrset.Key{Name: owner, Type: values.rrtype}, values.rdata, values.note
-	ttl, ttlErr := effectiveTTL(r.RecordTTL(), b.ttl)
-	d.TTL = ttl
-	if err := cmp.Or(readError(r), err, values.err, ttlErr, recordFields.checkPlacement(d.Key, d.Rdata), recordFields.checkApex(b.name, d.Key)); err != nil {
-		d.Rdata = nil
-		d.markRefused(status.Invalid, joinLines(err))
-		return
-	}
-	d.Spelling = rrset.NewSpelling(d.Key, spellName(r.RecordName(), owner), values.spelled)
-	d.Accepted = true
-}
-
-func (b *Builder) readEndpoint(d *Declaration, e *v1alpha1.DNSEndpoint, index int) {
-	endpoint := e.Spec.Endpoints[index]
-	key, values, err := readEndpointData(endpoint)
-	d.Key, d.Rdata = key, values.rdata
-	d.TTL, _ = endpointTTL(endpoint, b.ttl)
-	if err = errors.Join(readError(e), err, endpointFields.checkApex(b.name, key)); err != nil {
-		d.Rdata = nil
-		d.markRefused(status.Invalid, declarationLabel(e, index)+joinLines(err))
-		return
-	}
-	d.Spelling = rrset.NewSpelling(key, spellName(strings.TrimSuffix(endpoint.DNSName, ".")+".", key.Name), values.spelled)
-	d.Accepted = true
-}
-
-// readError says what could not be decoded of an object's spec, if anything.
-func readError(o Object) error {
-	if problem := lenient.SpecProblem(o); problem != "" {
-		return errors.New(problem)
-	}
-	return nil
 }

@@ -46,19 +46,19 @@ func change(r *rand.Rand, step int) Object {
 	}
 	switch r.IntN(14) {
 	case 0, 1:
-		return &v1beta1.ARecord{ObjectMeta: o, Spec: a{RecordCommon: common, IPv4Addresses: addressesFrom(r)}}
+		return &v1beta1.ARecord{ObjectMeta: o, Spec: v1beta1.ARecordSpec{RecordCommon: common, IPv4Addresses: addressesFrom(r)}}
 	case 2:
-		return &v1beta1.AAAARecord{ObjectMeta: o, Spec: aaaa{RecordCommon: common, IPv6Address: fmt.Sprintf("2001:db8::%d", r.IntN(3))}}
+		return &v1beta1.AAAARecord{ObjectMeta: o, Spec: v1beta1.AAAARecordSpec{RecordCommon: common, IPv6Address: fmt.Sprintf("2001:db8::%d", r.IntN(3))}}
 	case 3:
-		return &v1beta1.CNAMERecord{ObjectMeta: o, Spec: cname{RecordCommon: common, Target: host}}
+		return &v1beta1.CNAMERecord{ObjectMeta: o, Spec: v1beta1.CNAMERecordSpec{RecordCommon: common, Target: host}}
 	case 4, 5:
-		return &v1beta1.NSRecord{ObjectMeta: o, Spec: ns{RecordCommon: common, Nameserver: host}}
+		return &v1beta1.NSRecord{ObjectMeta: o, Spec: v1beta1.NSRecordSpec{RecordCommon: common, Nameserver: host}}
 	case 6:
-		return &v1beta1.TXTRecord{ObjectMeta: o, Spec: txt{RecordCommon: common, Text: []string{host}}}
+		return &v1beta1.TXTRecord{ObjectMeta: o, Spec: v1beta1.TXTRecordSpec{RecordCommon: common, Text: []string{host}}}
 	case 7:
-		return &v1beta1.MXRecord{ObjectMeta: o, Spec: mx{RecordCommon: common, MailServer: host}}
+		return &v1beta1.MXRecord{ObjectMeta: o, Spec: v1beta1.MXRecordSpec{RecordCommon: common, MailServer: host}}
 	case 8:
-		return &v1beta1.SRVRecord{ObjectMeta: o, Spec: srv{RecordCommon: common, Target: host}}
+		return &v1beta1.SRVRecord{ObjectMeta: o, Spec: v1beta1.SRVRecordSpec{RecordCommon: common, Target: host}}
 	case 9, 10:
 		return &v1beta1.DNSRecord{ObjectMeta: o, Spec: randomTyped(r, common, host)}
 	}
@@ -70,11 +70,11 @@ func change(r *rand.Rand, step int) Object {
 }
 
 // randomTyped gives data of types that exclude other data, and of others, spelled in several ways.
-func randomTyped(r *rand.Rand, common v1beta1.RecordCommon, host string) typed {
+func randomTyped(r *rand.Rand, common v1beta1.RecordCommon, host string) v1beta1.DNSRecordSpec {
 	if r.IntN(3) == 0 {
 		common.Name, host = strings.ToUpper(common.Name), strings.ToUpper(host)
 	}
-	s := typed{RecordCommon: common, Type: oneOf(r, []string{"DNAME", "DNAME", "DS", "DS", "NS", "CNAME", "HTTPS", "A"})}
+	s := v1beta1.DNSRecordSpec{RecordCommon: common, Type: oneOf(r, []string{"DNAME", "DNAME", "DS", "DS", "NS", "CNAME", "HTTPS", "A"})}
 	s.Data = []string{map[string]string{"DS": fmt.Sprintf("%d 13 2 AB", r.IntN(3)), "HTTPS": "1 " + host, "A": "192.0.2.1"}[s.Type]}
 	if s.Data[0] == "" {
 		s.Data[0] = host
@@ -348,7 +348,7 @@ func BenchmarkBuilder(b *testing.B) {
 		"with delegations, wildcards and mail": {
 			nsRecord(object("cut", 1), "sub", "ns.sub"), aRecord(object("glue", 1), "ns.sub", "192.0.2.1"),
 			aRecord(object("wild", 1), "*", "192.0.2.1"), nsRecord(object("apex", 1), "@", "host-2"),
-			&v1beta1.MXRecord{ObjectMeta: object("mail", 1), Spec: mx{RecordCommon: common("@"), MailServer: "host-3"}},
+			&v1beta1.MXRecord{ObjectMeta: object("mail", 1), Spec: v1beta1.MXRecordSpec{RecordCommon: common("@"), MailServer: "host-3"}},
 		},
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
@@ -114,7 +115,7 @@ func (d *groupDecision) hostConflict(c *declarationCandidate) string {
 		for host := range d.tree.hostsOf(c.Declaration) {
 			if first := d.first[host]; first != nil && first.key.Type == dns.TypeCNAME {
 				return fmt.Sprintf("%s: %s is an alias, %s; a name server's name takes addresses, not a CNAME (RFC 2181 section 10.3)",
-					fieldsOf(c.object).server, host.name, first.describeFor(c))
+					declaration.ServerField(c.object), host.name, first.describeFor(c))
 			}
 		}
 	}
@@ -165,11 +166,11 @@ func isParentData(n *nameNode, c *declarationCandidate) bool {
 // singleConflict keeps a name to one value of a type that has no more.
 func (d *groupDecision) singleConflict(c *declarationCandidate) string {
 	set := findRRset(d.sets[c.at], c.Key.Type)
-	if !isSingle(c.Key.Type) || set == nil || slices.Equal(set.Rdata, c.Rdata) {
+	if rrset.SingleRule(c.Key.Type) == "" || set == nil || slices.Equal(set.Rdata, c.Rdata) {
 		return ""
 	}
 	return fmt.Sprintf("%s already has %s, declared by %s, which is older; a name has one %s (%s)",
-		c.Key, set.Rdata[0], set.Owners[0][0].readBy(c.Ref.Namespace), rrset.TypeName(c.Key.Type), singleRule[c.Key.Type])
+		c.Key, set.Rdata[0], set.Owners[0][0].readBy(c.Ref.Namespace), rrset.TypeName(c.Key.Type), rrset.SingleRule(c.Key.Type))
 }
 
 // orphanConflict refuses a DS without the NS of its delegation among the RRsets of its name: BIND drops it.
@@ -187,12 +188,12 @@ func isGlue(c *declarationCandidate) bool {
 // sizeConflict keeps an RRset within what an answer can hold.
 func (d *groupDecision) sizeConflict(c *declarationCandidate) string {
 	older, united := d.unite(c)
-	size := rdataSize(c.Key.Type, united)
-	if len(older) == 0 || size <= maxRRsetSize {
+	size := rrset.Size(c.Key.Type, united)
+	if len(older) == 0 || size <= rrset.MaxSize {
 		return ""
 	}
 	return fmt.Sprintf("%s would take %d bytes; at most %d fit into an answer, and older declarations take %d",
-		c.Key, size, maxRRsetSize, rdataSize(c.Key.Type, older))
+		c.Key, size, rrset.MaxSize, rrset.Size(c.Key.Type, older))
 }
 
 // limitConflict keeps an RRset within what the zone's servers take.

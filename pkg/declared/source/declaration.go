@@ -4,71 +4,49 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/miekg/dns"
 
-	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// fieldNames are the names of fields in messages.
-type fieldNames struct{ name, target, server string }
-
-var (
-	recordFields   = fieldNames{name: "spec.name", target: "spec.target", server: "spec.nameserver"}
-	endpointFields = fieldNames{name: "dnsName", target: "targets", server: "targets"}
-)
-
-func fieldsOf(o Object) fieldNames {
-	if _, ok := o.(*v1alpha1.DNSEndpoint); ok {
-		return endpointFields
-	}
-	return recordFields
+// Declaration is what became of one record, or of one endpoint of a DNSEndpoint, in this zone.
+type Declaration struct {
+	// Ref is shared by all that the object declares.
+	Ref *Ref
+	// Key is the RRset that values are declared of.
+	Key rrset.Key
+	// Rdata are the declared values in canonical form; TTL is the effective TTL (own, zone's, 3600).
+	Rdata []string
+	TTL   uint32
+	// Spelling is how names are spelled, nil where that is their canonical form.
+	Spelling *rrset.Spelling
+	// Accepted is true when the values are part of Zone.RRsets. Otherwise Reason (Invalid, Conflict, or Unsupported for more values than
+	// servers take) and Message say why, naming the field and, for a conflict, the winner.
+	Accepted bool
+	// Waits is true if nothing but older data of its own name, or how much servers take, excludes a declaration: it is published when that
+	// has changed.
+	Waits           bool
+	Reason, Message string
+	// Note is a remark on an accepted declaration, such as a TTL lowered by another object; empty when there is none.
+	Note string
 }
 
-// declarationLabel is what messages about one declaration of an object begin with: empty for a record, which has only one.
-func declarationLabel(o Object, index int) string {
-	e, ok := o.(*v1alpha1.DNSEndpoint)
-	if !ok {
-		return ""
-	}
-	endpoint := e.Spec.Endpoints[index]
-	return fmt.Sprintf("spec.endpoints[%d] (%s %s): ", index, shortenText(endpoint.DNSName), shortenText(endpoint.RecordType))
+// IsElsewhere reports whether the declaration is for other programs: its type is not published here.
+func (d Declaration) IsElsewhere() bool {
+	return !d.Accepted && d.Key.Type == dns.TypeNone && d.Ref.Kind == EndpointKind
 }
 
-// joinLines puts the first few of joined errors on one line.
-func joinLines(err error) string {
-	return status.JoinSome(strings.Split(err.Error(), "\n"), 5, "; ")
+func (d Declaration) rrset() rrset.RRset {
+	return rrset.RRset{Key: d.Key, TTL: d.TTL, Rdata: d.Rdata, Spelling: d.Spelling}
 }
 
-// checkPlacement refuses what BIND would ignore or DNS forbids whatever zone it is in.
-func (f fieldNames) checkPlacement(k rrset.Key, rdata []string) error {
-	switch {
-	case k.Type == dns.TypeCNAME && slices.Contains(rdata, k.Name):
-		return fmt.Errorf("%s: %s would be an alias of itself", f.target, k.Name)
-	case k.Type == dns.TypeDNAME && slices.ContainsFunc(rdata, func(target string) bool { return rrset.IsSubdomain(target, k.Name) }):
-		return fmt.Errorf("%s: %s would redirect to itself (RFC 6672 section 2.4)", f.target, k.Name)
-	case k.Type == dns.TypeDNAME && len(k.Name) > 1 && k.Name[0] == '*':
-		return fmt.Errorf("%s: %s: a DNAME cannot be declared for a wildcard (RFC 6672 section 3.3)", f.name, k.Name)
-	case k.Type == dns.TypeNS && len(k.Name) > 1 && k.Name[0] == '*':
-		return fmt.Errorf("%s: %s: name servers cannot be declared for a wildcard; BIND ignores them (RFC 4592 section 4.2)", f.name, k.Name)
-	}
-	return nil
-}
-
-// checkApex refuses a CNAME where SOA and NS of the zone are, and a DS, which is the parent's.
-func (f fieldNames) checkApex(zone string, k rrset.Key) error {
-	if k.Type == dns.TypeDS && k.Name == zone {
-		return fmt.Errorf("%s: the DS of %s belongs in the zone above it (RFC 4035 section 2.4)", f.name, zone)
-	}
-	if k.Type != dns.TypeCNAME || k.Name != zone {
-		return nil
-	}
-	return fmt.Errorf("%s: a CNAME cannot stand at the apex of the zone, %s, beside SOA and NS (RFC 1034 section 3.6.2); publish addresses there", f.name, zone)
+// Equal compares all that a declaration says.
+func (d Declaration) Equal(o Declaration) bool {
+	return d.Ref.isSame(o.Ref) && d.Key == o.Key && d.TTL == o.TTL && d.Accepted == o.Accepted && d.Waits == o.Waits &&
+		d.Reason == o.Reason && d.Message == o.Message && d.Note == o.Note && slices.Equal(d.Rdata, o.Rdata) &&
+		d.Spelling.Equal(o.Spelling)
 }
 
 func (d *Declaration) markRefused(reason, message string) {
@@ -79,6 +57,14 @@ func (d *Declaration) markRefused(reason, message string) {
 func (d *Declaration) markWaiting(reason, message string) {
 	d.markRefused(reason, message)
 	d.Waits = true
+}
+
+// addNote adds to a declaration's note.
+func (d *Declaration) addNote(text string) {
+	if text != "" && d.Note != "" {
+		d.Note += "; "
+	}
+	d.Note += text
 }
 
 // Hash is the SHA-256, in lower-case hexadecimal, of everything in a declaration that affects DNS: owner name, type, TTL

@@ -6,6 +6,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
@@ -47,7 +48,7 @@ func (r *zoneRevision) decideAlone(n *nameNode) {
 	it := &n.items[0]
 	d := r.readItem(it)
 	var sets []RRset
-	label := declarationLabel(it.object, it.index)
+	label := declaration.Label(it.object, it.index)
 	if why := orphanConflict(d.Key, nil); why != "" {
 		d.markRefused(status.Conflict, label+why)
 	} else if why := r.opts.MaxRecords.Excess(d.Key, len(d.Rdata), 0, d.Ref.Namespace); why != "" {
@@ -130,7 +131,7 @@ func (r *zoneRevision) decideGroup(group ...*nameNode) {
 func (d *groupDecision) admitCandidate(c *declarationCandidate) {
 	beside := cmp.Or(d.aliasConflict(c), d.singleConflict(c))
 	around := cmp.Or(d.hostConflict(c), d.cutConflict(c), orphanConflict(c.Key, d.sets[c.at]), d.sizeConflict(c))
-	label := declarationLabel(c.object, c.index)
+	label := declaration.Label(c.object, c.index)
 	if around != "" {
 		c.markRefused(status.Conflict, label+cmp.Or(beside, around))
 		return

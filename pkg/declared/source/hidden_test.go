@@ -24,7 +24,7 @@ func TestHidesWhatBINDDoesNotAnswerWith(t *testing.T) {
 		records = append(records, aRecord(object(fmt.Sprint("a", i), 1), name, "192.0.2.1"))
 	}
 	for i, name := range []string{"sub", "both", "deep.cut", "deep.child"} {
-		records = append(records, &v1beta1.NSRecord{ObjectMeta: object(fmt.Sprint("ns", i), 1), Spec: ns{RecordCommon: common(name), Nameserver: "ns." + name}})
+		records = append(records, &v1beta1.NSRecord{ObjectMeta: object(fmt.Sprint("ns", i), 1), Spec: v1beta1.NSRecordSpec{RecordCommon: common(name), Nameserver: "ns." + name}})
 	}
 	z, err := Build(exampleZone(), Objects(records), Options{})
 	if err != nil {

@@ -88,11 +88,11 @@ func (d *groupDecision) lowerTTL(set *RRset, ttl uint32, by *Ref) {
 // declareApex adds what the zone object itself declares: its NS RRset, and addresses of the name servers inside it.
 func (d *groupDecision) declareApex() {
 	apex := d.tree.apex
-	for _, server := range d.servers {
-		d.addRRset(apex, rrset.Key{Name: apex.name, Type: dns.TypeNS}, d.ttl, []string{server}, d.ref)
+	for _, server := range d.Servers {
+		d.addRRset(apex, rrset.Key{Name: apex.name, Type: dns.TypeNS}, d.TTL, []string{server}, d.ref)
 		if rrset.IsSubdomain(server, apex.name) {
 			d.hosts[d.tree.nodeAt(server)] = d.ref
-			d.addAddresses(server, d.addresses[server])
+			d.addAddresses(server, d.Addresses[server])
 		}
 	}
 }
@@ -103,6 +103,6 @@ func (d *groupDecision) addAddresses(server string, addresses []netip.Addr) {
 		if a.Is4() {
 			key.Type = dns.TypeA
 		}
-		d.addRRset(d.tree.nodeAt(server), key, d.ttl, []string{a.String()}, d.ref)
+		d.addRRset(d.tree.nodeAt(server), key, d.TTL, []string{a.String()}, d.ref)
 	}
 }

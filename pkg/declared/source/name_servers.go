@@ -72,8 +72,8 @@ func (d *groupDecision) publishedServers(names int) (servers []Server) {
 
 // ownNameServers returns the zone's name servers that are inside it: first those of the zone object, in the order of its spec.
 func (d *groupDecision) ownNameServers() (names []string) {
-	for _, name := range slices.Concat(d.servers, findRRset(d.sets[d.tree.apex], dns.TypeNS).Rdata) {
-		if rrset.IsSubdomain(name, d.name) && !slices.Contains(names, name) {
+	for _, name := range slices.Concat(d.Servers, findRRset(d.sets[d.tree.apex], dns.TypeNS).Rdata) {
+		if rrset.IsSubdomain(name, d.Name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

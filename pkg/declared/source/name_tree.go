@@ -201,7 +201,7 @@ func (t *nameTree) hostsOf(d *Declaration) iter.Seq[*nameNode] {
 			return
 		}
 		for _, rdata := range d.Rdata {
-			if host, _ := hostOfRdata(d.Key.Type, rdata); rrset.IsSubdomain(host, t.apex.name) && !yield(t.nodeAt(host)) {
+			if host, _ := rrset.HostOf(d.Key.Type, rdata); rrset.IsSubdomain(host, t.apex.name) && !yield(t.nodeAt(host)) {
 				return
 			}
 		}

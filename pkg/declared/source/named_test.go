@@ -137,27 +137,27 @@ func oddRecords(r *rand.Rand, n int) []v1beta1.Record {
 		var record v1beta1.Record
 		switch r.IntN(10) {
 		case 0, 1:
-			record = &v1beta1.ARecord{ObjectMeta: o, Spec: a{RecordCommon: c, IPv4Address: fmt.Sprintf("192.0.2.%d", r.IntN(256))}}
+			record = &v1beta1.ARecord{ObjectMeta: o, Spec: v1beta1.ARecordSpec{RecordCommon: c, IPv4Address: fmt.Sprintf("192.0.2.%d", r.IntN(256))}}
 		case 2:
 			var raw [16]byte
 			for i := range raw {
 				raw[i] = byte(r.IntN(2) * r.IntN(256))
 			}
-			record = &v1beta1.AAAARecord{ObjectMeta: o, Spec: aaaa{RecordCommon: c, IPv6Address: strings.ToUpper(netip.AddrFrom16(raw).String())}}
+			record = &v1beta1.AAAARecord{ObjectMeta: o, Spec: v1beta1.AAAARecordSpec{RecordCommon: c, IPv6Address: strings.ToUpper(netip.AddrFrom16(raw).String())}}
 		case 3:
-			record = &v1beta1.CNAMERecord{ObjectMeta: o, Spec: cname{RecordCommon: c, Target: host()}}
+			record = &v1beta1.CNAMERecord{ObjectMeta: o, Spec: v1beta1.CNAMERecordSpec{RecordCommon: c, Target: host()}}
 		case 4:
-			record = &v1beta1.NSRecord{ObjectMeta: o, Spec: ns{RecordCommon: c, Nameserver: host()}}
+			record = &v1beta1.NSRecord{ObjectMeta: o, Spec: v1beta1.NSRecordSpec{RecordCommon: c, Nameserver: host()}}
 		case 5:
-			record = &v1beta1.TXTRecord{ObjectMeta: o, Spec: txt{RecordCommon: c, Text: []string{oddBytes(r, 600), oddBytes(r, 3)}}}
+			record = &v1beta1.TXTRecord{ObjectMeta: o, Spec: v1beta1.TXTRecordSpec{RecordCommon: c, Text: []string{oddBytes(r, 600), oddBytes(r, 3)}}}
 		case 6:
-			record = &v1beta1.MXRecord{ObjectMeta: o, Spec: mx{RecordCommon: c, Priority: int32(r.IntN(65536)), MailServer: strings.ToUpper(host())}}
+			record = &v1beta1.MXRecord{ObjectMeta: o, Spec: v1beta1.MXRecordSpec{RecordCommon: c, Priority: int32(r.IntN(65536)), MailServer: strings.ToUpper(host())}}
 		case 7:
-			record = &v1beta1.SRVRecord{ObjectMeta: o, Spec: srv{RecordCommon: c, Priority: 1, Weight: int32(r.IntN(3)), Port: 65535, Target: host()}}
+			record = &v1beta1.SRVRecord{ObjectMeta: o, Spec: v1beta1.SRVRecordSpec{RecordCommon: c, Priority: 1, Weight: int32(r.IntN(3)), Port: 65535, Target: host()}}
 		case 8:
-			record = &v1beta1.CAARecord{ObjectMeta: o, Spec: caa{RecordCommon: c, Flags: int32(r.IntN(256)), Tag: "Issue", Value: oddBytes(r, 300)}}
+			record = &v1beta1.CAARecord{ObjectMeta: o, Spec: v1beta1.CAARecordSpec{RecordCommon: c, Flags: int32(r.IntN(256)), Tag: "Issue", Value: oddBytes(r, 300)}}
 		case 9:
-			record = &v1beta1.PTRRecord{ObjectMeta: o, Spec: ptr{RecordCommon: c, Target: host()}}
+			record = &v1beta1.PTRRecord{ObjectMeta: o, Spec: v1beta1.PTRRecordSpec{RecordCommon: c, Target: host()}}
 		}
 		records = append(records, record)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
@@ -47,13 +48,13 @@ func (p *publishedKeys) addAbsoluteName(name string, rrtype uint16) {
 
 // addRelativeName adds a name that is written as records write it.
 func (p *publishedKeys) addRelativeName(name string, rrtype uint16) {
-	if name, err := OwnerName(name, p.zone); err == nil {
+	if name, err := declaration.OwnerName(name, p.zone); err == nil {
 		p.addKey(name, rrtype)
 	}
 }
 
 func (p *publishedKeys) addRecord(r v1beta1.Record) {
-	rrtype := RecordType(r)
+	rrtype := declaration.RecordType(r)
 	if st := r.GetRecordStatus(); st.PublishedName != "" && (st.Zone == "" || p.isZone(st.Zone)) {
 		p.addAbsoluteName(st.PublishedName, rrtype)
 	}
@@ -74,7 +75,7 @@ func (p *publishedKeys) addEndpoints(e *v1alpha1.DNSEndpoint) {
 	}
 	for _, endpoint := range e.Spec.Endpoints {
 		if endpoint != nil {
-			p.addAbsoluteName(endpoint.DNSName, publishedType(endpoint.RecordType))
+			p.addAbsoluteName(endpoint.DNSName, rrset.DeclarableType(endpoint.RecordType))
 		}
 	}
 	for name, rrtype := range FormerNames(e) {
@@ -107,13 +108,5 @@ func nameAndType(s string) (name string, rrtype uint16) {
 	if i < 0 {
 		return s, 0
 	}
-	return s[:i], publishedType(s[i+1:])
-}
-
-// publishedType is the number of a type that objects publish, 0 for any other.
-func publishedType(mnemonic string) uint16 {
-	if rrtype, known := rrset.ParseType(mnemonic); known && rrset.CheckDeclarable(rrtype) == nil {
-		return rrtype
-	}
-	return 0
+	return s[:i], rrset.DeclarableType(s[i+1:])
 }

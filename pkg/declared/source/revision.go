@@ -5,6 +5,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/parallel"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -158,7 +159,7 @@ func (r *zoneRevision) pruneNodes() {
 // storeDeclaration makes a verdict part of the zone.
 func (r *zoneRevision) storeDeclaration(v decidedDeclaration) {
 	if v.Note != "" {
-		v.Note = declarationLabel(v.by, v.id.Index) + v.Note
+		v.Note = declaration.Label(v.by, v.id.Index) + v.Note
 	}
 	r.count(*v.Declaration, 1)
 	if r.fresh != nil {

@@ -77,5 +77,5 @@ func (r *zoneRevision) withSigner(n *nameNode, sets []RRset) []RRset {
 	if r.opts.MaxRecords.Excess(key, len(signer.Rdata), 0, "") != "" {
 		return sets
 	}
-	return append(sets, r.newRRset(rrset.RRset{Key: key, TTL: r.ttl, Rdata: slices.Clone(signer.Rdata)}, r.ref))
+	return append(sets, r.newRRset(rrset.RRset{Key: key, TTL: r.TTL, Rdata: slices.Clone(signer.Rdata)}, r.ref))
 }

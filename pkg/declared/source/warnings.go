@@ -9,14 +9,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// addNote adds to a declaration's note.
-func (d *Declaration) addNote(text string) {
-	if text != "" && d.Note != "" {
-		d.Note += "; "
-	}
-	d.Note += text
-}
-
 // ttlWarning says why the TTL of a declaration is not served, "" when it is.
 func (d *groupDecision) ttlWarning(c *declarationCandidate) string {
 	by, mixed := d.lowest[c.Key]
@@ -36,7 +28,7 @@ func (r *zoneRevision) warnOfHosts() {
 	for _, v := range r.naming {
 		var said []string
 		for _, rdata := range v.Rdata {
-			host, _ := hostOfRdata(v.Key.Type, rdata)
+			host, _ := rrset.HostOf(v.Key.Type, rdata)
 			if text := r.hostWarning(v.Key, host); !slices.Contains(said, text) {
 				said = append(said, text)
 				v.addNote(text)
@@ -50,11 +42,11 @@ func (r *zoneRevision) warnOfHosts() {
 // the host itself (RFC 2181 section 10.3).
 func (r *zoneRevision) hostWarning(k rrset.Key, host string) string {
 	switch {
-	case host == "." || !rrset.IsSubdomain(host, r.name) || r.hasAddress(host):
+	case host == "." || !rrset.IsSubdomain(host, r.Name) || r.hasAddress(host):
 		return ""
 	case r.hasRRset(host, dns.TypeCNAME):
 		return fmt.Sprintf("%s is an alias, and %s records must name the host itself (RFC 2181 section 10.3)", host, dns.Type(k.Type))
-	case k.Type == dns.TypeNS && k.Name != r.name && rrset.IsSubdomain(host, k.Name):
+	case k.Type == dns.TypeNS && k.Name != r.Name && rrset.IsSubdomain(host, k.Name):
 		return fmt.Sprintf("%s is inside what it serves and has no address here, so nobody can find it; publish one with an ARecord or AAAARecord", host)
 	case r.isDelegated(host) || r.hasWildcard(host):
 		return ""
@@ -82,7 +74,7 @@ func (r *zoneRevision) isDelegated(name string) bool {
 
 // hasWildcard reports whether a wildcard above a name may give it an address.
 func (r *zoneRevision) hasWildcard(name string) bool {
-	for name != r.name {
+	for name != r.Name {
 		name = rrset.ParentName(name)
 		if wild := "*." + name; r.hasAddress(wild) || r.hasRRset(wild, dns.TypeCNAME) {
 			return true

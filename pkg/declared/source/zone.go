@@ -56,44 +56,6 @@ func (s RRset) Equal(o RRset) bool {
 	return s.RRset.Equal(o.RRset) && s.Spelling.Equal(o.Spelling) && slices.EqualFunc(s.Owners, o.Owners, func(a, b []*Ref) bool { return slices.EqualFunc(a, b, (*Ref).isSame) })
 }
 
-// Declaration is what became of one record, or of one endpoint of a DNSEndpoint, in this zone.
-type Declaration struct {
-	// Ref is shared by all that the object declares.
-	Ref *Ref
-	// Key is the RRset that values are declared of.
-	Key rrset.Key
-	// Rdata are the declared values in canonical form; TTL is the effective TTL (own, zone's, 3600).
-	Rdata []string
-	TTL   uint32
-	// Spelling is how names are spelled, nil where that is their canonical form.
-	Spelling *rrset.Spelling
-	// Accepted is true when the values are part of Zone.RRsets. Otherwise Reason (Invalid, Conflict, or Unsupported for more values than
-	// servers take) and Message say why, naming the field and, for a conflict, the winner.
-	Accepted bool
-	// Waits is true if nothing but older data of its own name, or how much servers take, excludes a declaration: it is published when that
-	// has changed.
-	Waits           bool
-	Reason, Message string
-	// Note is a remark on an accepted declaration, such as a TTL lowered by another object; empty when there is none.
-	Note string
-}
-
-// IsElsewhere reports whether the declaration is for other programs: its type is not published here.
-func (d Declaration) IsElsewhere() bool {
-	return !d.Accepted && d.Key.Type == dns.TypeNone && d.Ref.Kind == EndpointKind
-}
-
-func (d Declaration) rrset() rrset.RRset {
-	return rrset.RRset{Key: d.Key, TTL: d.TTL, Rdata: d.Rdata, Spelling: d.Spelling}
-}
-
-// Equal compares all that a declaration says.
-func (d Declaration) Equal(o Declaration) bool {
-	return d.Ref.isSame(o.Ref) && d.Key == o.Key && d.TTL == o.TTL && d.Accepted == o.Accepted && d.Waits == o.Waits &&
-		d.Reason == o.Reason && d.Message == o.Message && d.Note == o.Note && slices.Equal(d.Rdata, o.Rdata) &&
-		d.Spelling.Equal(o.Spelling)
-}
-
 // Zone is the desired content of one DNS zone. It never changes, and any number of goroutines may read it. What it gives
 // must not be changed either. It is a plan.Content.
 type Zone struct {

@@ -31,7 +31,7 @@ type CAPTClusterFacts struct {
 	Timeouts       CAPTTimeouts
 }
 
-// CAPTCluster computes the status of a CAPTCluster, and when it is to be looked at again; 0 if only an event can change anything. It is
+// CAPTCluster computes the status of a CAPTCluster, and how long it can wait for its next check; 0 if only an event can change anything. It is
 // ready when the network is there, an endpoint is known and, if it has a name, that is propagated. A name that ceases to be propagated
 // later takes nothing back: EndpointPropagated shows it. What cannot be read for the time being changes its own condition only.
 func CAPTCluster(prev infrastructure.CAPTClusterStatus, f CAPTClusterFacts, now time.Time) (infrastructure.CAPTClusterStatus, time.Duration) {

@@ -26,7 +26,7 @@ type CAPTControlPlaneFacts struct {
 	Timeouts  CAPTTimeouts
 }
 
-// CAPTControlPlane computes the status of a CAPTControlPlane, and when it is to be looked at again; 0 if only an event can change
+// CAPTControlPlane computes the status of a CAPTControlPlane, and how long it can wait for its next check; 0 if only an event can change
 // anything. It is ready and initialized when network and workspace are there, an endpoint is known and, if it has a name, that is
 // propagated. Initialized is never taken back, and ready not for a name. What cannot be read for the time being changes its own condition
 // only.

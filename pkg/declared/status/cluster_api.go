@@ -223,7 +223,7 @@ func hasAdvanced(prev, next []metav1.Condition, condition string) bool {
 	return before >= 0 && stage(next) > before
 }
 
-// nextLook is how long until an object is to be looked at again, whatever its events.
+// nextLook is how long an object can wait for its next check, whatever its events.
 func nextLook(life v1beta1.LifecycleStatus, conditions []metav1.Condition, name PublishedName, timeout time.Duration, now time.Time) time.Duration {
 	if life.Phase != v1beta1.PhaseCreating {
 		return settledInterval

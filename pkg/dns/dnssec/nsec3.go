@@ -138,7 +138,7 @@ func (n *nsec3s) proveNoName(name string) (weak, failed *finding) {
 }
 
 // proveNoData follows sections 8.5 to 8.7. A name without an NSEC3 record of its own that opt-out covers can be an unsigned delegation,
-// or have only such ones below it.
+// or have only such names below it.
 func (n *nsec3s) proveNoData(name string, rrtype uint16) (weak, failed *finding) {
 	if s, ok := n.match(name); ok {
 		if !s.types.deny(rrtype) {

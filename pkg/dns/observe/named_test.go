@@ -503,8 +503,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestContentBelongsToItsKey: what was fetched with one key is not given to who has another, known or not, and costs the one
-// who has it nothing.
+// TestContentBelongsToItsKey: content that was fetched with one key is not given to the holder of another, known or not, and that holder's
+// questions do not cost the first one anything.
 func TestContentBelongsToItsKey(t *testing.T) {
 	t.Parallel()
 	powerless, unknown := named.NewKey("powerless."), named.NewKey("unknown.")

@@ -36,6 +36,14 @@ func CheckDeclarable(rrtype uint16) error {
 	return nil
 }
 
+// DeclarableType is the number of a type whose data can be declared, 0 for any other.
+func DeclarableType(mnemonic string) uint16 {
+	if rrtype, known := ParseType(mnemonic); known && CheckDeclarable(rrtype) == nil {
+		return rrtype
+	}
+	return 0
+}
+
 // Types of questions and of messages alone (RFC 6895 section 3.1).
 const firstMeta, lastMeta = 128, 255
 

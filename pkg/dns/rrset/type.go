@@ -42,3 +42,25 @@ func ParseType(text string) (rrtype uint16, ok bool) {
 	rrtype, ok = dns.StringToType[text]
 	return rrtype, ok
 }
+
+// SingleRule is the rule by which a name has at most one record of a type, "" for most types.
+func SingleRule(rrtype uint16) string {
+	switch rrtype {
+	case dns.TypeCNAME:
+		return "RFC 2181 section 10.1"
+	case dns.TypeDNAME:
+		return "RFC 6672 section 2.4"
+	}
+	return ""
+}
+
+// HostOf is the host that canonical rdata ends in, for the types that name one.
+func HostOf(rrtype uint16, rdata string) (string, bool) {
+	switch rrtype {
+	case dns.TypeCNAME, dns.TypeNS, dns.TypePTR, dns.TypeDNAME:
+		return rdata, true
+	case dns.TypeMX, dns.TypeSRV:
+		return rdata[strings.LastIndexByte(rdata, ' ')+1:], true
+	}
+	return "", false
+}

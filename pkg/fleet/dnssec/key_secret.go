@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
@@ -24,9 +24,9 @@ import (
 // namespace finds its keys; one of another namespace must not, so each has a Secret of its own.
 func keySecretName(owner keyrotation.Owner, zone *v1beta1.DNSZone) string {
 	if zone.Namespace == owner.Namespace {
-		return digestedName(owner, source.DNSName(zone))
+		return digestedName(owner, declaration.DNSName(zone))
 	}
-	return digestedName(owner, zone.Namespace+"/"+source.DNSName(zone))
+	return digestedName(owner, zone.Namespace+"/"+declaration.DNSName(zone))
 }
 
 func digestedName(owner keyrotation.Owner, of string) string {
@@ -103,7 +103,7 @@ func (s keySecret) checkUsers(ctx context.Context, c client.Reader, refusal erro
 // copyFormerKeys gives a signed zone the keys that it shared, by its name alone, with the zones of other namespaces: earlier
 // versions kept them so. Only a zone that is signed with them at this moment gets them.
 func (s Signing) copyFormerKeys(ctx context.Context, c client.Client, zone *v1beta1.DNSZone) error {
-	former := client.ObjectKey{Namespace: s.owner.Namespace, Name: digestedName(s.owner, source.DNSName(zone))}
+	former := client.ObjectKey{Namespace: s.owner.Namespace, Name: digestedName(s.owner, declaration.DNSName(zone))}
 	if zone.Namespace == s.owner.Namespace || zone.Status.DNSSEC == nil || !zone.Status.DNSSEC.Signed {
 		return nil
 	}

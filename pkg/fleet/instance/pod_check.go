@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
@@ -240,17 +240,17 @@ func (c *podChecker) assignedZones(ctx context.Context, instance *v1beta1.Bind9I
 		if !servers.Serves(instance, zone) {
 			continue
 		}
-		zones.assigned[source.DNSName(zone)] = true
+		zones.assigned[declaration.DNSName(zone)] = true
 		if !v1beta1.IsGoing(zone) {
 			zones.live = append(zones.live, zone)
 		}
 	}
 	slices.SortFunc(zones.live, func(a, b *v1beta1.DNSZone) int {
-		return strings.Compare(source.DNSName(a)+"\x00"+a.Namespace+"/"+a.Name, source.DNSName(b)+"\x00"+b.Namespace+"/"+b.Name)
+		return strings.Compare(declaration.DNSName(a)+"\x00"+a.Namespace+"/"+a.Name, declaration.DNSName(b)+"\x00"+b.Namespace+"/"+b.Name)
 	})
 	for _, zone := range zones.live {
 		if membership.Servable(zone) {
-			zones.required = append(zones.required, source.DNSName(zone))
+			zones.required = append(zones.required, declaration.DNSName(zone))
 		}
 	}
 	return zones, err
@@ -269,7 +269,7 @@ func podsByName(ctx context.Context, c client.Reader, namespace, instance string
 // or that nobody has added it for a while. It is the zero value if the zone is just loading.
 func (c *podChecker) findCause(instance client.ObjectKey, pod *corev1.Pod, gate *readinessGate, list bindcar.ZoneList, zones zoneAssignment) status.Verdict {
 	for _, zone := range zones.live {
-		name := source.DNSName(zone)
+		name := declaration.DNSName(zone)
 		if _, served := gate.served.Load(name); served || !membership.Servable(zone) {
 			continue
 		}

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 )
@@ -30,7 +30,7 @@ func (c *podChecker) explainByUpstream(ctx context.Context, instance *v1beta1.Bi
 	}
 	for i := range pods {
 		if problem := &pods[i].Problem; problem.Reason == status.ReasonProgressing {
-			*problem = status.LoadingBecause(*problem, status.NoPrimaryReady(source.DNSName(zone)))
+			*problem = status.LoadingBecause(*problem, status.NoPrimaryReady(declaration.DNSName(zone)))
 		}
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
@@ -116,7 +116,7 @@ func assignmentsOf(zones []*v1beta1.DNSZone, f *membership.Fleet) assignments {
 	all := assignments{zones: make(map[string][]*v1beta1.DNSZone, len(zones)), fleet: f}
 	for _, zone := range zones {
 		if !v1beta1.IsGoing(zone) && !isRefused(zone) {
-			name := source.DNSName(zone)
+			name := declaration.DNSName(zone)
 			all.zones[name] = append(all.zones[name], zone)
 		}
 	}

@@ -109,6 +109,15 @@ func (c Config) keyRoles() []KeyRole {
 	return []KeyRole{KeyTransfer}
 }
 
+// keyACLs lists the address match lists of the server's keys.
+func (c Config) keyACLs() string {
+	var b strings.Builder
+	for _, role := range c.keyRoles() {
+		fmt.Fprintf(&b, "%q; ", clause.KeyACL(role))
+	}
+	return b.String()
+}
+
 func (c Config) matchList(field string, elements []string) (string, error) {
 	return clause.MatchList(field, elements, func(acl string) bool { _, defined := c.ACLs[acl]; return defined })
 }
@@ -125,10 +134,12 @@ func (c Config) renderACLs() (string, error) {
 		problems = append(problems, err)
 		fmt.Fprintf(&b, "acl %q { %s };\n", name, list)
 	}
-	transfer, _ := c.matchList("allowTransfer", c.Options.AllowTransfer) // Their errors are those of the options.
+	transfer, _ := c.matchList("allowTransfer", c.Options.AllowTransfer) // Its error is one of the options.
 	query := "any; "
 	if len(c.Options.AllowQuery) > 0 {
-		query, _ = c.matchList("allowQuery", c.Options.AllowQuery)
+		list, err := c.matchList("allowQuery", c.Options.AllowQuery)
+		problems = append(problems, err)
+		query = c.keyACLs() + list
 	}
 	fmt.Fprintf(&b, "acl %q { %s};\nacl %q { %s};\n", clause.TransferACL, transfer, clause.QueryACL, query)
 	return b.String(), errors.Join(problems...)

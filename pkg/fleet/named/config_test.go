@@ -51,7 +51,7 @@ func TestRender(t *testing.T) {
 				DNSSEC: &v1beta1.DNSSECConfig{Validation: ptr.To(true)},
 			},
 			want: []string{
-				"recursion yes;", `allow-query { "lockstep-update"; "lockstep-transfer"; 10.0.0.0/8; ! 192.0.2.7; 2001:db8::/32; };`, "dnssec-validation auto;",
+				"recursion yes;", `allow-query { "lockstep-allow-query"; };`, `acl "lockstep-allow-query" { "lockstep-update"; "lockstep-transfer"; 10.0.0.0/8; ! 192.0.2.7; 2001:db8::/32; };`, "dnssec-validation auto;",
 				"forwarders { 192.0.2.53; 2001:db8::53 port 5300; };",
 			},
 			without: []string{"max-cache-size"},
@@ -65,13 +65,13 @@ func TestRender(t *testing.T) {
 			acls: map[string]acl{"office": {"192.0.2.0/24", "acl:vpn"}, "vpn": {"198.51.100.77/25"}},
 			want: []string{
 				`acl "office" { 192.0.2.0/24; "vpn"; };`, `acl "vpn" { 198.51.100.0/25; };`, "listen-on port 5353 { any; };", "listen-on-v6 port 5353 { none; };",
-				`allow-query { "lockstep-update"; "lockstep-transfer"; "office"; "vpn"; localhost; key "c.ns.transfer."; };`, `allow-transfer { "lockstep-transfer"; none; 192.0.2.9; };`,
+				`acl "lockstep-allow-query" { "lockstep-update"; "lockstep-transfer"; "office"; "vpn"; localhost; key "c.ns.transfer."; };`, `allow-transfer { "lockstep-transfer"; none; 192.0.2.9; };`,
 			},
 		},
 		"nobody may ask": {
 			role:    v1beta1.RolePrimary,
 			options: v1beta1.Bind9Config{AllowQuery: acl{"none"}},
-			want:    []string{`allow-query { "lockstep-update"; "lockstep-transfer"; none; };`},
+			want:    []string{`allow-query { "lockstep-allow-query"; };`, `acl "lockstep-allow-query" { "lockstep-update"; "lockstep-transfer"; none; };`},
 		},
 	}
 	for name, c := range cases {

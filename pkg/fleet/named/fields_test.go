@@ -90,9 +90,9 @@ func TestInstanceOverCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"recursion yes;", `allow-query { "lockstep-update"; "lockstep-transfer"; 198.51.100.0/24; };`, "forwarders { 192.0.2.53; };", "listen-on-v6 port 5353 { none;  };"} {
-		if !strings.Contains(files[named.OptionsFile], want) {
-			t.Errorf("no %s in\n%s", want, files[named.OptionsFile])
+	for _, want := range []string{"recursion yes;", `acl "lockstep-allow-query" { "lockstep-update"; "lockstep-transfer"; 198.51.100.0/24; };`, "forwarders { 192.0.2.53; };", "listen-on-v6 port 5353 { none;  };"} {
+		if all := files[named.ControlFile] + files[named.OptionsFile]; !strings.Contains(all, want) {
+			t.Errorf("no %s in\n%s", want, all)
 		}
 	}
 	checkConf(t, v1beta1.RolePrimary, w.Config().Options, nil)

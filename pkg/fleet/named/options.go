@@ -55,10 +55,7 @@ func (c Config) rateLimit() (string, error) {
 	if limits.IPv6PrefixLength != nil {
 		fmt.Fprintf(&b, "ipv6-prefix-length %d; ", *limits.IPv6PrefixLength)
 	}
-	b.WriteString("exempt-clients { localhost; ")
-	for _, role := range c.keyRoles() {
-		fmt.Fprintf(&b, "%q; ", clause.KeyACL(role))
-	}
+	b.WriteString("exempt-clients { localhost; " + c.keyACLs())
 	exempt, err := c.matchList("rateLimit.exemptClients", limits.ExemptClients)
 	b.WriteString(exempt + "}; };\n")
 	return b.String(), err
@@ -145,17 +142,10 @@ func anyIfEmpty(list []string) []string {
 func (c Config) writeAccess(b *strings.Builder) error {
 	transfer, transferErr := c.matchList("allowTransfer", c.Options.AllowTransfer)
 	fmt.Fprintf(b, "\tallow-transfer { %q; %s};\n", clause.KeyACL(KeyTransfer), transfer)
-	var queryErr error
 	if len(c.Options.AllowQuery) > 0 {
-		var query string
-		query, queryErr = c.matchList("allowQuery", c.Options.AllowQuery)
-		b.WriteString("\tallow-query { ")
-		for _, role := range c.keyRoles() {
-			fmt.Fprintf(b, "%q; ", clause.KeyACL(role))
-		}
-		b.WriteString(query + "};\n")
+		fmt.Fprintf(b, "\tallow-query { %q; };\n", clause.QueryACL)
 	}
-	return errors.Join(transferErr, queryErr)
+	return transferErr
 }
 
 // writeRecursion turns recursion off unless asked for. BIND lets those recurse that allowQuery names, else its own networks.

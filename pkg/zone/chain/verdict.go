@@ -110,7 +110,7 @@ func (d *decider) others(published []string) (tags []string) {
 func (d *decider) areDeclared() bool {
 	for ds := range d.seen.have {
 		if k := find(d.next, ds); k != nil && k.Confirmed {
-			return false // On its way out.
+			return false // It is being deleted.
 		}
 	}
 	return true

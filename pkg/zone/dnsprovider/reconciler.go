@@ -25,9 +25,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
@@ -186,7 +186,7 @@ func (r *reconciler) look(ctx context.Context, provider *v1beta1.DNSProvider, zo
 	}
 	zone := "."
 	if len(zones) > 0 {
-		if name, err := source.ZoneName(zones[0].Spec.ZoneName); err == nil {
+		if name, err := declaration.ZoneName(zones[0].Spec.ZoneName); err == nil {
 			zone = name
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -141,7 +141,7 @@ func (p zonePass) decideChain(ctx context.Context, zone chain.Zone, signed *obse
 	facts := chain.Facts{Zone: zone}
 	for _, above := range p.parents {
 		facts.Parents = append(facts.Parents, p.askParent(ctx, above))
-		facts.ParentTTL = max(facts.ParentTTL, source.TTLOf(above.zone))
+		facts.ParentTTL = max(facts.ParentTTL, declaration.TTLOf(above.zone))
 	}
 	isNews := false
 	if len(p.parents) == 0 && p.registry != nil {
@@ -214,7 +214,7 @@ func (p zonePass) notifyElsewhere(ctx context.Context, zone chain.Zone, decided 
 // askParent asks all servers of a zone above for the DS records of this one.
 func (p zonePass) askParent(ctx context.Context, above scope) chain.Parent {
 	hosts := p.hostsOf(above, &zoneState{})
-	parent := chain.Parent{UID: above.zone.UID, Name: source.DNSName(above.zone), Servers: make([]chain.Answer, len(hosts))}
+	parent := chain.Parent{UID: above.zone.UID, Name: declaration.DNSName(above.zone), Servers: make([]chain.Answer, len(hosts))}
 	var wg sync.WaitGroup
 	for i, h := range hosts {
 		wg.Go(func() { parent.Servers[i] = p.askFor(ctx, h) })

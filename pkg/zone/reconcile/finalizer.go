@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
@@ -126,7 +127,7 @@ func (p zonePass) marksOf(o source.Object) apply.Marks {
 func (r *reconciler) finalize(ctx context.Context, s scope) (ctrl.Result, error) {
 	since := r.states.stateOf(s.zone).goingSince(r.now())
 	if controllerutil.ContainsFinalizer(s.zone, v1beta1.Finalizer) && s.refusal == (membership.Refusal{}) {
-		if err := errors.Join(deleteFromHosts(ctx, r.hostsToClear(s, r.states.stateOf(s.zone))), r.clearBackends(ctx, s, source.DNSName(s.zone)+".")); err != nil {
+		if err := errors.Join(deleteFromHosts(ctx, r.hostsToClear(s, r.states.stateOf(s.zone))), r.clearBackends(ctx, s, declaration.DNSName(s.zone)+".")); err != nil {
 			if r.now().Sub(since) < deletionTimeout {
 				log.FromContext(ctx).Info("zone is still on a server", "zone", s.zone.Spec.ZoneName, "reason", err.Error())
 				return ctrl.Result{RequeueAfter: time.Second}, nil

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/unreachable"
@@ -47,7 +47,7 @@ func (p zonePass) hidden(ctx context.Context, primaries []primary) map[rrset.Key
 func (p zonePass) zonesCovering() []string {
 	var names []string
 	for _, z := range p.zones.Members.ZonesBelow(p.dnsName()) {
-		if name, err := source.ZoneName(z.Spec.ZoneName); err == nil {
+		if name, err := declaration.ZoneName(z.Spec.ZoneName); err == nil {
 			names = append(names, name)
 		}
 	}

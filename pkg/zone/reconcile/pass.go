@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
@@ -225,10 +226,10 @@ func (s scope) services(role v1beta1.ServerRole) []string {
 
 // dnsName is the zone's canonical name; of one that cannot be canonical, which is served nowhere, the one that it has.
 func (s scope) dnsName() string {
-	if name, err := source.ZoneName(s.zone.Spec.ZoneName); err == nil {
+	if name, err := declaration.ZoneName(s.zone.Spec.ZoneName); err == nil {
 		return name
 	}
-	return source.DNSName(s.zone) + "."
+	return declaration.DNSName(s.zone) + "."
 }
 
 // releaseAll releases all objects that leave: no server holds anything of them for this zone.

@@ -205,8 +205,8 @@ func TestProviderProblemsHinderNobodyElse(t *testing.T) {
 
 var powerless = bind.NewKey("powerless.")
 
-// What nobody declares is not known where a zone is read by query: no other primary can be kept equal to such a one, unless each counts
-// its own serial.
+// Queries do not show undeclared records: no other primary can be kept equal to one that is read by query, unless each counts its own
+// serial.
 func TestProviderReadByQueryBesideAnInstance(t *testing.T) {
 	r := newRig(t, 1, bind.Zone{})
 	outside := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: rigZone, Records: "legacy 300 A 192.0.2.77\n"}}})

@@ -60,7 +60,7 @@ const updateTimeout = 4 * time.Second
 type Options struct {
 	// Home is the namespace that Lockstep itself runs in.
 	Home string
-	// Timeout is how long one of its instances may be without a zone before the zone's status asks for a person.
+	// Timeout is how long one of its instances may lack a zone before the zone's status asks for a person.
 	Timeout time.Duration
 	// Keys are the TSIG keys to sign with.
 	Keys *keyrotation.Cache

@@ -54,7 +54,7 @@ type Options struct {
 	Place func(source.Object) Placement
 	// Metrics count the writes; nil counts nothing that anybody sees.
 	Metrics *Metrics
-	// ZoneTimeout is how long an instance may be without a zone of its; status.ZoneTimeout when 0.
+	// ZoneTimeout is how long an instance may lack a zone assigned to it; status.ZoneTimeout when 0.
 	ZoneTimeout time.Duration
 	// Now is the clock; time.Now when nil.
 	Now func() time.Time

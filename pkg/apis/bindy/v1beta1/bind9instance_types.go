@@ -359,7 +359,7 @@ const (
 
 // SpreadRule is a topology spread constraint of pods; the pods that it counts follow from scope.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'",message="minDomains needs whenUnsatisfiable: DoNotSchedule"
+// +kubebuilder:validation:XValidation:rule="!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'",message="minDomains needs whenUnsatisfiable: DoNotSchedule: set that, or leave minDomains out"
 type SpreadRule struct {
 	// TopologyKey is the label of nodes that names their failure domain, for example topology.kubernetes.io/zone.
 	//

@@ -40,7 +40,7 @@ func (o *DNSProvider) UnmarshalJSON(data []byte) error {
 
 // DNSProviderSpec says where zones are served. Exactly one of its fields is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.rfc2136), has(self.coreDNS), has(self.secondaries)].filter(x, x).size() == 1",message="spec must have exactly one of rfc2136, coreDNS and secondaries"
+// +kubebuilder:validation:XValidation:rule="[has(self.rfc2136), has(self.coreDNS), has(self.secondaries)].filter(x, x).size() == 1",message="spec must have exactly one of rfc2136, coreDNS and secondaries: set the one for these servers, and leave out the others"
 type DNSProviderSpec struct {
 	// RFC2136 are DNS servers that take dynamic updates: BIND, Knot, PowerDNS and others.
 	//
@@ -68,12 +68,12 @@ type DNSProviderSpec struct {
 
 // RFC2136Provider are DNS servers that take dynamic updates. The zones must exist there: none is created or deleted.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.writers) || self.writers != 'Shared' || self.primaries.size() == 1",message="with writers Shared there must be one primary: servers that count their own serials cannot be kept on one; name each in a DNSProvider of its own"
-// +kubebuilder:validation:XValidation:rule="!has(self.readBy) || self.readBy != 'Query' || self.primaries.size() == 1",message="with readBy Query there must be one primary: what nobody declares is not known there, so that others cannot be kept equal to it; name each in a DNSProvider of its own"
-// +kubebuilder:validation:XValidation:rule="!has(self.ownership) || self.ownership != 'Values' || (has(self.writers) && self.writers == 'Shared')",message="ownership Values is for servers that others write to as well: set writers to Shared"
-// +kubebuilder:validation:XValidation:rule="!has(self.ownership) || self.ownership != 'Values' || !has(self.readBy) || self.readBy == 'Transfer'",message="ownership Values needs readBy Transfer: whose a value is, is found in the zone"
-// +kubebuilder:validation:XValidation:rule="!has(self.ownerID) || (has(self.ownership) && self.ownership == 'Values')",message="ownerID is for ownership Values"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.ownership) || oldSelf.ownership != 'Values' || (has(self.ownership) && self.ownership == 'Values' && has(self.ownerID) == has(oldSelf.ownerID) && (!has(self.ownerID) || self.ownerID == oldSelf.ownerID))",message="ownership Values and ownerID cannot be changed: what the zones have under them would be nobody's; delete the DNSZones, which takes their values from the server, and create the provider anew"
+// +kubebuilder:validation:XValidation:rule="!has(self.writers) || self.writers != 'Shared' || self.primaries.size() == 1",message="writers: Shared cannot be combined with several primaries",messageExpression="'writers: Shared cannot be combined with ' + string(self.primaries.size()) + ' primaries: servers that count serials themselves cannot be kept on one serial. Name one primary here, and each other in a DNSProvider of its own'"
+// +kubebuilder:validation:XValidation:rule="!has(self.readBy) || self.readBy != 'Query' || self.primaries.size() == 1",message="readBy: Query cannot be combined with several primaries",messageExpression="'readBy: Query cannot be combined with ' + string(self.primaries.size()) + ' primaries: queries do not show undeclared records, so the primaries cannot be kept equal. Use readBy: Transfer, or name one primary here and each other in a DNSProvider of its own'"
+// +kubebuilder:validation:XValidation:rule="!has(self.ownership) || self.ownership != 'Values' || (has(self.writers) && self.writers == 'Shared')",message="ownership: Values needs writers: Shared, because others own values in the same zone: set writers to Shared, or leave ownership out"
+// +kubebuilder:validation:XValidation:rule="!has(self.ownership) || self.ownership != 'Values' || !has(self.readBy) || self.readBy == 'Transfer'",message="ownership: Values cannot be combined with readBy: Query, because the whole zone shows who owns a value: set readBy to Transfer, or leave ownership out"
+// +kubebuilder:validation:XValidation:rule="!has(self.ownerID) || (has(self.ownership) && self.ownership == 'Values')",message="ownerID needs ownership: Values: set that, or leave ownerID out"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.ownership) || oldSelf.ownership != 'Values' || (has(self.ownership) && self.ownership == 'Values' && has(self.ownerID) == has(oldSelf.ownerID) && (!has(self.ownerID) || self.ownerID == oldSelf.ownerID))",message="ownership: Values and ownerID cannot be changed, because nobody would own the values that the zones have under them: delete the DNSZones, which removes their values from the server, and create the DNSProvider again"
 type RFC2136Provider struct {
 	// Primaries are the servers that take updates. They are kept on one content and one serial. With writers Shared there is one.
 	//
@@ -262,7 +262,7 @@ type EtcdStore struct {
 
 // CoreDNSServers are the replicas of CoreDNS: those of a Service, or addresses.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.service) && has(self.addresses))",message="servers must have only one of service and addresses"
+// +kubebuilder:validation:XValidation:rule="!(has(self.service) && has(self.addresses))",message="servers must not have both service and addresses: leave out one of the two"
 type CoreDNSServers struct {
 	// Service of the provider's namespace whose endpoints are the replicas.
 	//

@@ -169,7 +169,7 @@ type ZoneGuard struct {
 
 // GuardLimit is a number of RRsets. If both fields are set, neither may be exceeded.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.percent) || has(self.count)",message="a limit has percent, count, or both"
+// +kubebuilder:validation:XValidation:rule="has(self.percent) || has(self.count)",message="a limit needs percent, count, or both: set one, for example percent: 20"
 type GuardLimit struct {
 	// Percent of the RRsets that the zone has, 0 to 100. With 0 nothing may vanish.
 	//

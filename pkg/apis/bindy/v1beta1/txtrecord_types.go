@@ -47,7 +47,7 @@ type TXTRecordSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=32768
-	// +kubebuilder:validation:XValidation:rule="self.map(s, size(s)).sum() <= 60000",message="spec.text is longer than a DNS message can carry: at most 60000 characters in total"
+	// +kubebuilder:validation:XValidation:rule="self.map(s, size(s)).sum() <= 60000",message="spec.text has more than 60000 characters, more than a DNS message can carry: shorten it, or spread it over several names"
 	Text []string `json:"text"`
 }
 

@@ -137,11 +137,7 @@ func (d Description) Clause(file string) string {
 	}
 	if len(d.AllowTransfer) > 0 {
 		list, _ := clause.MatchList("", d.AllowTransfer, acceptAnyACL)
-		transfer, query := fmt.Sprintf("%q; ", clause.KeyACL(clause.KeyTransfer)), ""
-		if d.Type == bindcar.Primary {
-			query = fmt.Sprintf("%q; ", clause.KeyACL(clause.KeyUpdate))
-		}
-		fmt.Fprintf(&b, "allow-transfer { %s%s%q; }; allow-query { %[1]s%[4]s%[2]s%[5]q; }; ", transfer, list, clause.TransferACL, query, clause.QueryACL)
+		fmt.Fprintf(&b, "allow-transfer { %q; %s%q; }; allow-query { %[2]s%[4]q; }; ", clause.KeyACL(clause.KeyTransfer), list, clause.TransferACL, clause.QueryACL)
 	}
 	if d.DNSSECPolicy != "" {
 		inline := map[bool]string{true: "yes", false: "no"}[ptr.Deref(d.InlineSigning, false)]

@@ -20,7 +20,8 @@ func KeyACL(role KeyRole) string { return "lockstep-" + string(role) }
 // list in place of the one among its options.
 const TransferACL = "lockstep-allow-transfer"
 
-// QueryACL is the address match list of allowQuery, or any. The same clauses name it: who may transfer a zone may ask for its SOA record.
+// QueryACL is the address match list of our keys and allowQuery, or any. The same clauses name it: who may transfer a zone may ask for its SOA
+// record.
 const QueryACL = "lockstep-allow-query"
 
 // Policies that named knows without a definition.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
@@ -63,7 +63,7 @@ type memory struct {
 
 // address is that of the pod's sidecar, name the zone's as the sidecar has it.
 func (h *Host) address() bindcar.Address { return inventory.SidecarOf(h.Server) }
-func (h *Host) name() string             { return source.DNSName(h.Object) }
+func (h *Host) name() string             { return declaration.DNSName(h.Object) }
 
 // Obstacle implements host.Primary.
 func (h *Host) Obstacle() error {

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
@@ -186,7 +186,7 @@ func (s *stream) pollSerials(ctx context.Context) {
 	group.SetLimit(maxPollQuestions)
 	for _, zone := range s.servedZones(ctx, s.Zones.Members.Zones()) {
 		zoneKey := membership.KeyOfZone(zone)
-		name, err := source.ZoneName(zone.Spec.ZoneName)
+		name, err := declaration.ZoneName(zone.Spec.ZoneName)
 		if err != nil || ctx.Err() != nil || s.DNS.IsUnreachable(s.server.peer()) {
 			continue
 		}

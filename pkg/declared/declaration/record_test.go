@@ -1,4 +1,4 @@
-package source
+package declaration
 
 import (
 	"fmt"
@@ -174,13 +174,5 @@ func TestRecordDataRefuses(t *testing.T) {
 	}
 	if _, _, err := RecordData(nil, "example.com"); err == nil {
 		t.Error("no record was accepted")
-	}
-}
-
-func TestSizeOf(t *testing.T) {
-	for in, want := range map[string]int{`""`: 1, `"ab"`: 3, `"a\"b"`: 4, `"\001\\"`: 3} {
-		if got := decodedLength(in); got != want {
-			t.Errorf("decodedLen(%s) = %d, want %d", in, got, want)
-		}
 	}
 }

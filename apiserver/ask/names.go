@@ -1,4 +1,4 @@
-package refresh
+package ask
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxNames bounds the names and types of one object that servers are asked about.
-	maxNames = 64
+	// MaxNames bounds the names and types of one object that servers are asked about.
+	MaxNames = 64
 	// askAgain is how often servers are asked about those for which they have answered something else than they hold.
 	askAgain = time.Second
 	// maxLooks is how often a server is asked whether it answers with its content while that changes.
@@ -28,7 +28,7 @@ const (
 
 // askResolvable asks the servers of some objects for what these declare, as resolvers do. A transfer shows what a server
 // holds; what it answers may be from another zone, or as a view or a response policy has it.
-func (a *asker) askResolvable(ctx context.Context, subjects []*desired.Subject, since time.Time) {
+func (a *Asker) askResolvable(ctx context.Context, subjects []*desired.Subject, since time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -54,7 +54,7 @@ func (a *asker) askResolvable(ctx context.Context, subjects []*desired.Subject, 
 func resolvable(s *desired.Subject) iter.Seq2[*desired.Zone, []rrset.Key] {
 	return func(yield func(*desired.Zone, []rrset.Key) bool) {
 		for _, z := range s.Declaring() {
-			if keys := z.Declared.ResolvableKeys(s.Key, maxNames); len(keys) > 0 && !yield(z, keys) {
+			if keys := z.Declared.ResolvableKeys(s.Key, MaxNames); len(keys) > 0 && !yield(z, keys) {
 				return
 			}
 		}
@@ -77,7 +77,7 @@ func readByQuery(s *desired.Subject) iter.Seq2[*desired.Zone, observe.Server] {
 // askNames asks a server for names and types unless it was asked at since or later, and again for all for which it is known
 // to answer something else, or may do so because of a zone below. It keeps what differs from the zone's content. That content
 // is looked at again before: it may have changed, also under the same serial.
-func (a *asker) askNames(ctx context.Context, z *desired.Zone, s observe.Server, keys []rrset.Key, since time.Time) {
+func (a *Asker) askNames(ctx context.Context, z *desired.Zone, s observe.Server, keys []rrset.Key, since time.Time) {
 	place := evaluate.PlaceOf(s, z.Declared.ZoneName())
 	last := a.answers.Full(place)
 	if last == nil || last.Mirror == nil {
@@ -143,7 +143,7 @@ type nameQuestion struct {
 }
 
 // askEach asks a server for names and types; answers are from since or later. Who asks for the same at the same time shares them.
-func (a *asker) askEach(ctx context.Context, z *desired.Zone, s observe.Server, keys []rrset.Key, since time.Time) map[rrset.Key]observe.Answer {
+func (a *Asker) askEach(ctx context.Context, z *desired.Zone, s observe.Server, keys []rrset.Key, since time.Time) map[rrset.Key]observe.Answer {
 	if !s.Addr.IsValid() {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (a *asker) askEach(ctx context.Context, z *desired.Zone, s observe.Server, 
 	return answers
 }
 
-func (a *asker) answerSince(q nameQuestion, since time.Time) (answer observe.Answer, ok bool) {
+func (a *Asker) answerSince(q nameQuestion, since time.Time) (answer observe.Answer, ok bool) {
 	last, known := a.names.Get(q)
 	if known {
 		answer, _ = last.(observe.Answer)
@@ -185,7 +185,7 @@ func (a *asker) answerSince(q nameQuestion, since time.Time) (answer observe.Ans
 // doubtedAnswers compares answers with what the server holds. It returns the names and types for which the server answers
 // something else, unless it did so before the last complete transfer, too. That a zone below has a start of authority is
 // beyond doubt.
-func (a *asker) doubtedAnswers(place evaluate.Place, answers map[rrset.Key]observe.Answer, holds *observe.Observation, before map[rrset.Key]observe.Answer) []rrset.Key {
+func (a *Asker) doubtedAnswers(place evaluate.Place, answers map[rrset.Key]observe.Answer, holds *observe.Observation, before map[rrset.Key]observe.Answer) []rrset.Key {
 	var doubted []rrset.Key
 	for k, is := range answers {
 		if set, found := holds.Mirror.Get(k); found {

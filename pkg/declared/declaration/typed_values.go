@@ -1,4 +1,4 @@
-package source
+package declaration
 
 import (
 	"errors"
@@ -48,7 +48,7 @@ func readType(mnemonic string) (uint16, error) {
 
 // readRelative reads rdata as a zone file has it. Names without a final dot are relative to the origin.
 func readRelative(rrtype uint16, field, text, origin string) (canonical, spelled, note string, err error) {
-	if _, named := hostOfRdata(rrtype, ""); named && !strings.HasPrefix(text, `\#`) {
+	if _, named := rrset.HostOf(rrtype, ""); named && !strings.HasPrefix(text, `\#`) {
 		return readHost(rrtype, field, text, origin)
 	}
 	if rrset.HasRules(rrtype) {
@@ -86,13 +86,8 @@ func readHost(rrtype uint16, field, text, origin string) (canonical, spelled, no
 
 // checkSingle refuses several values of a type that has one for each name.
 func (d recordValues) checkSingle(field string) recordValues {
-	if d.err == nil && isSingle(d.rrtype) && len(d.rdata) > 1 {
-		d.err = fmt.Errorf("%s: a %s has one target, and there are %d (%s)", field, rrset.TypeName(d.rrtype), len(d.rdata), singleRule[d.rrtype])
+	if d.err == nil && len(d.rdata) > 1 && rrset.SingleRule(d.rrtype) != "" {
+		d.err = fmt.Errorf("%s: a %s has one target, and there are %d (%s)", field, rrset.TypeName(d.rrtype), len(d.rdata), rrset.SingleRule(d.rrtype))
 	}
 	return d
 }
-
-// singleRule has the types of which a name has one record, each with the rule that says so.
-var singleRule = map[uint16]string{dns.TypeCNAME: "RFC 2181 section 10.1", dns.TypeDNAME: "RFC 6672 section 2.4"}
-
-func isSingle(rrtype uint16) bool { return singleRule[rrtype] != "" }

@@ -1,4 +1,4 @@
-package refresh
+package ask
 
 import (
 	"sync"
@@ -69,3 +69,6 @@ func (v *transferSchedule) isTransferredSince(place evaluate.Place, t time.Time)
 	entry, known := v.places.Get(place)
 	return known && entry.(scheduledTransfer).at.After(t)
 }
+
+// DoubtContent takes note that a server's content looks wrong, and reports whether it is old enough for another look before that is believed.
+func (a *Asker) DoubtContent(place evaluate.Place) bool { return a.schedule.doubtContent(place) }

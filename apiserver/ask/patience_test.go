@@ -1,4 +1,4 @@
-package refresh
+package ask
 
 import (
 	"context"
@@ -8,7 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
@@ -69,27 +72,41 @@ func TestPatienceOfCaller(t *testing.T) {
 
 // TestSharedAnswerCountsOnce: many who ask a slow server for the same do not make it one that answers much.
 func TestSharedAnswerCountsOnce(t *testing.T) {
-	w := newWorld(t)
+	w := fakekube.New(t)
+	inf := w.NewInformers()
+	index, answers := desired.NewIndex(inf, w.FindServers), evaluate.NewAnswers()
+	a := New(index, answers, evaluate.New(index, answers, nil), w.ReadKey, Options{Deadline: time.Minute})
+	for _, kind := range inf.TrackedKinds() {
+		err := inf.OnEvent(kind, func(o metav1.Object, _ bool) {
+			index.Apply(desired.Key{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()})
+			index.ServersChanged()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	go inf.Run(t.Context())
+	w.Eventually("the caches are filled", inf.HasSynced)
 	primary := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: "example.test."}}, Transfer: w.Key})
 	w.Server("primary", v1beta1.RolePrimary, primary.Addr)
 	w.Apply(fakekube.Zone("example.test", "primary"))
 	var zone *desired.Zone
 	w.Eventually("the zone and its server are known", func() bool {
-		s, ok := w.index.Resolve(desired.Key{Kind: "DNSZone", Namespace: ns, Name: "example.test"})
+		s, ok := index.Resolve(desired.Key{Kind: "DNSZone", Namespace: fakekube.Namespace, Name: "example.test"})
 		if ok && len(s.Zones) == 1 && len(s.Zones[0].Servers) == 1 {
 			zone = s.Zones[0]
 		}
 		return zone != nil
 	})
-	_, end := w.patience.await(w.ctx, zone.Servers[0].Peer()) // Keeps the count.
+	_, end := a.patience.await(t.Context(), zone.Servers[0].Peer()) // Keeps the count.
 	defer end()
 	since := time.Now()
 	var readers sync.WaitGroup
 	for range 50 {
-		readers.Go(func() { w.Refresher.askServer(w.ctx, zone, zone.Servers[0], since) })
+		readers.Go(func() { a.AskServer(t.Context(), zone, zone.Servers[0], since) })
 	}
 	readers.Wait()
-	if n := w.patience.servers[zone.Servers[0].Peer()].answers; n != 1 {
+	if n := a.patience.servers[zone.Servers[0].Peer()].answers; n != 1 {
 		t.Errorf("one answer counts as %d", n)
 	}
 }

@@ -1,4 +1,4 @@
-package refresh
+package ask
 
 import (
 	"context"
@@ -22,10 +22,10 @@ import (
 // versionTimeout is how long a server's version is taken as known while its containers run on.
 const versionTimeout = 30 * time.Second
 
-// askFleets asks all servers of some instances and clusters, and the primaries of their zones, each once, unless they were
+// AskFleets asks all servers of some instances and clusters, and the primaries of their zones, each once, unless they were
 // asked at since or later. Somebody else asks about the places in polled: of these only those are asked that have never
 // answered. It returns the number of questions that the fleets are worth.
-func (a *asker) askFleets(ctx context.Context, since time.Time, polled map[evaluate.Place]bool, fleets ...metav1.Object) (questions int) {
+func (a *Asker) AskFleets(ctx context.Context, since time.Time, polled map[evaluate.Place]bool, fleets ...metav1.Object) (questions int) {
 	pods, places := map[observe.Peer]observe.Server{}, map[evaluate.Place]types.NamespacedName{}
 	for _, o := range fleets {
 		addFleet(a.index.Fleet(o), pods, places)
@@ -86,7 +86,7 @@ func placesOf(zones map[*desired.Zone]bool) map[evaluate.Place]bool {
 	return places
 }
 
-func (a *asker) askSerial(ctx context.Context, place evaluate.Place, secret types.NamespacedName) {
+func (a *Asker) askSerial(ctx context.Context, place evaluate.Place, secret types.NamespacedName) {
 	ctx, end := a.patience.await(ctx, place.Server)
 	defer end()
 	key, ok := a.transferKey(ctx, secret)
@@ -100,7 +100,7 @@ func (a *asker) askSerial(ctx context.Context, place evaluate.Place, secret type
 
 // askPod asks the sidecar of a server whether it and named answer, and for named's version. A server whose sidecar does not say
 // is asked itself, unless its version is known or it is silent.
-func (a *asker) askPod(ctx context.Context, s observe.Server) {
+func (a *Asker) askPod(ctx context.Context, s observe.Server) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
 	defer cancel()
 	p := evaluate.PodAnswer{At: time.Now(), Restarts: s.Restarts}
@@ -116,7 +116,7 @@ func (a *asker) askPod(ctx context.Context, s observe.Server) {
 	a.answers.KeepPod(s.Peer(), p)
 }
 
-func (a *asker) askSidecar(ctx context.Context, s observe.Server) (version, state string) {
+func (a *Asker) askSidecar(ctx context.Context, s observe.Server) (version, state string) {
 	readiness, err := a.sidecars.Readiness(ctx, bindcar.Address{
 		Addr: netip.AddrPortFrom(s.Addr.Addr(), layout.SidecarPort), Namespace: s.Namespace, Instance: s.Instance,
 	})

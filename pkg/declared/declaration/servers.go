@@ -1,4 +1,4 @@
-package source
+package declaration
 
 import (
 	"errors"
@@ -11,26 +11,26 @@ import (
 )
 
 // readServers reads the zone's name servers: primaryNs unless it is hidden, nameServers and what nameServerIps names.
-func (a *zoneApex) readServers(spec *v1beta1.DNSZoneSpec) error {
+func (a *Apex) readServers(spec *v1beta1.DNSZoneSpec) error {
 	var errs []error
 	hidden := spec.SOARecord.HiddenPrimary
-	if a.soa.MName != "" && !hidden {
-		a.servers = []string{a.soa.MName}
+	if a.SOA.MName != "" && !hidden {
+		a.Servers = []string{a.SOA.MName}
 	}
 	add := func(field, name string, addresses ...string) {
-		server, _, _, err := resolveHost(field, name, a.name)
+		server, _, _, err := resolveHost(field, name, a.Name)
 		if err == nil && server == "." {
 			err = fmt.Errorf(`%s: "." is the root of DNS and no host`, field)
 		}
-		if err == nil && hidden && server == a.soa.MName {
+		if err == nil && hidden && server == a.SOA.MName {
 			err = fmt.Errorf("%s: %s is soaRecord.primaryNs, which hiddenPrimary keeps out of the name servers: remove one of the two", field, name)
 		}
 		if err != nil {
 			errs = append(errs, err)
 			return
 		}
-		if !slices.Contains(a.servers, server) {
-			a.servers = append(a.servers, server)
+		if !slices.Contains(a.Servers, server) {
+			a.Servers = append(a.Servers, server)
 		}
 		for _, s := range addresses {
 			addr, err := netip.ParseAddr(s)
@@ -38,7 +38,7 @@ func (a *zoneApex) readServers(spec *v1beta1.DNSZoneSpec) error {
 				errs = append(errs, fmt.Errorf("%s: %q is not an IP address", field, s))
 				continue
 			}
-			a.addresses[server] = append(a.addresses[server], addr)
+			a.Addresses[server] = append(a.Addresses[server], addr)
 		}
 	}
 	for i, ns := range spec.NameServers {

@@ -1,4 +1,4 @@
-package refresh
+package ask
 
 import (
 	"net"
@@ -63,7 +63,7 @@ func (s *clientsServer) takeAsked() int { return int(s.asked.Swap(0)) }
 // one question tells for all zones.
 func TestAskPath(t *testing.T) {
 	s := startClientsServer(t)
-	a := &asker{options: Options{Deadline: time.Second}, answers: evaluate.NewAnswers(), names: cache.NewExpiring()}
+	a := &Asker{options: Options{Deadline: time.Second}, answers: evaluate.NewAnswers(), names: cache.NewExpiring()}
 	zones := []string{"a.example.", "b.example.", "c.example.", "refused.example."}
 	ask := func(since time.Time) int {
 		t.Helper()

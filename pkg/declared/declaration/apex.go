@@ -1,4 +1,4 @@
-package source
+package declaration
 
 import (
 	"errors"
@@ -21,32 +21,32 @@ const (
 	defaultNegative = 86400
 )
 
-// zoneApex is what a zone object itself declares.
-type zoneApex struct {
-	name string
-	ttl  uint32
-	soa  rrset.SOA
-	// servers are the names of the zone's own NS RRset, in the order of the spec.
-	servers []string
-	// addresses holds the declared addresses of name servers.
-	addresses map[string][]netip.Addr
+// Apex is what a zone object itself declares.
+type Apex struct {
+	Name string
+	TTL  uint32
+	SOA  rrset.SOA
+	// Servers are the names of the zone's own NS RRset, in the order of the spec.
+	Servers []string
+	// Addresses holds the declared addresses of name servers.
+	Addresses map[string][]netip.Addr
 }
 
-// readApex reads a zone's spec. The error joins everything that is wrong with it, each part naming its field.
-func readApex(zone *v1beta1.DNSZone) (zoneApex, error) {
-	a, spec := zoneApex{addresses: map[string][]netip.Addr{}}, &zone.Spec
+// ReadApex reads a zone's spec. The error joins everything that is wrong with it, each part naming its field.
+func ReadApex(zone *v1beta1.DNSZone) (Apex, error) {
+	a, spec := Apex{Addresses: map[string][]netip.Addr{}}, &zone.Spec
 	if problem := lenient.SpecProblem(zone); problem != "" {
 		return a, errors.New(problem)
 	}
 	var err error
-	if a.name, err = ZoneName(spec.ZoneName); err != nil {
+	if a.Name, err = ZoneName(spec.ZoneName); err != nil {
 		return a, fmt.Errorf("spec.zoneName: %w", err)
 	}
 	var errs []error
-	if a.ttl, err = effectiveTTL(spec.TTL, uint32(v1beta1.DefaultTTL)); err != nil {
+	if a.TTL, err = effectiveTTL(spec.TTL, uint32(v1beta1.DefaultTTL)); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, a.readSOA(&spec.SOARecord), a.readServers(spec), checkGuard(spec.Guard, a.name))
+	errs = append(errs, a.readSOA(&spec.SOARecord), a.readServers(spec), checkGuard(spec.Guard, a.Name))
 	return a, errors.Join(errs...)
 }
 
@@ -98,8 +98,8 @@ func effectiveTTL(ttl *int64, otherwise uint32) (uint32, error) {
 	return uint32(*ttl), nil
 }
 
-func (a *zoneApex) readSOA(spec *v1beta1.SOARecord) error {
-	mname, _, _, errM := resolveHost("spec.soaRecord.primaryNs", spec.PrimaryNS, a.name)
+func (a *Apex) readSOA(spec *v1beta1.SOARecord) error {
+	mname, _, _, errM := resolveHost("spec.soaRecord.primaryNs", spec.PrimaryNS, a.Name)
 	if errM == nil && mname == "." {
 		errM = errors.New(`spec.soaRecord.primaryNs: "." is the root of DNS and no host`)
 	}
@@ -107,7 +107,7 @@ func (a *zoneApex) readSOA(spec *v1beta1.SOARecord) error {
 	if errR != nil {
 		errR = fmt.Errorf("spec.soaRecord.adminEmail: %w", errR)
 	}
-	a.soa = rrset.SOA{MName: mname, RName: rname, TTL: a.ttl}
+	a.SOA = rrset.SOA{MName: mname, RName: rname, TTL: a.TTL}
 	negative := int64(defaultNegative)
 	if spec.NegativeTTL != nil {
 		negative = *spec.NegativeTTL
@@ -118,11 +118,11 @@ func (a *zoneApex) readSOA(spec *v1beta1.SOARecord) error {
 		value, otherwise int64
 		to               *uint32
 	}{
-		{"serial", spec.Serial, 0, &a.soa.Serial},
-		{"refresh", spec.Refresh, defaultRefresh, &a.soa.Refresh},
-		{"retry", spec.Retry, defaultRetry, &a.soa.Retry},
-		{"expire", spec.Expire, defaultExpire, &a.soa.Expire},
-		{"negativeTtl", negative, 0, &a.soa.Minimum},
+		{"serial", spec.Serial, 0, &a.SOA.Serial},
+		{"refresh", spec.Refresh, defaultRefresh, &a.SOA.Refresh},
+		{"retry", spec.Retry, defaultRetry, &a.SOA.Retry},
+		{"expire", spec.Expire, defaultExpire, &a.SOA.Expire},
+		{"negativeTtl", negative, 0, &a.SOA.Minimum},
 	} {
 		limit := int64(rrset.MaxTTL)
 		if f.name == "serial" {

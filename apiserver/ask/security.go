@@ -1,4 +1,4 @@
-package refresh
+package ask
 
 import (
 	"context"
@@ -29,15 +29,11 @@ const (
 	chainAge, signedChainAge = 30 * time.Second, 2 * time.Second
 	// keysAge is how old the keys may be that a server read by query has answered with; minKeysAge if the zone has changed since.
 	keysAge, minKeysAge = 5 * time.Minute, 30 * time.Second
-	// securityCheck is how often a watched zone that is signed is looked at for signatures that have expired.
-	securityCheck = 2 * time.Second
-	// securityPerObject is added to that, for each object of the zone, while signatures expire.
-	securityPerObject = 200 * time.Microsecond
 )
 
 // askParents asks the servers of the zones above some: of those that are signed, for answers from since or later; of the others as far as
 // the last answers are old.
-func (a *asker) askParents(ctx context.Context, zones map[*desired.Zone]bool, since time.Time) {
+func (a *Asker) askParents(ctx context.Context, zones map[*desired.Zone]bool, since time.Time) {
 	now := time.Now()
 	old, due := now.Add(-chainAge), map[time.Time]map[*desired.Zone]bool{}
 	for z := range zones {
@@ -61,7 +57,7 @@ func (a *asker) askParents(ctx context.Context, zones map[*desired.Zone]bool, si
 	wg.Wait()
 }
 
-func (a *asker) isOld(z *desired.Zone, since time.Time) bool {
+func (a *Asker) isOld(z *desired.Zone, since time.Time) bool {
 	return slices.ContainsFunc(z.Servers, func(s observe.Server) bool {
 		o := a.answers.Full(evaluate.PlaceOf(s, z.Declared.ZoneName()))
 		return s.Addr.IsValid() && (o == nil || o.At.Before(since))
@@ -70,7 +66,7 @@ func (a *asker) isOld(z *desired.Zone, since time.Time) bool {
 
 // askKeys asks for the keys of some zones, as far as the last answers are old: servers that are read by query, and those of signed zones
 // that transfer no keys.
-func (a *asker) askKeys(ctx context.Context, zones map[*desired.Zone]bool) {
+func (a *Asker) askKeys(ctx context.Context, zones map[*desired.Zone]bool) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -94,7 +90,7 @@ func (a *asker) askKeys(ctx context.Context, zones map[*desired.Zone]bool) {
 }
 
 // askKeysOf asks a server for the keys of a zone, unless that was done at since or later.
-func (a *asker) askKeysOf(ctx context.Context, z *desired.Zone, s observe.Server, place evaluate.Place, since time.Time) {
+func (a *Asker) askKeysOf(ctx context.Context, z *desired.Zone, s observe.Server, place evaluate.Place, since time.Time) {
 	isAsked := func() bool { k := a.answers.Keys(place); return k != nil && !k.At.Before(since) }
 	a.keyQuestions.await(ctx, place, isAsked, func(ctx context.Context) {
 		answer := evaluate.KeysAnswer{At: time.Now()}
@@ -110,7 +106,7 @@ func (a *asker) askKeysOf(ctx context.Context, z *desired.Zone, s observe.Server
 }
 
 // askSigned asks a server for an RRset with its signatures, as resolvers ask.
-func (a *asker) askSigned(ctx context.Context, z *desired.Zone, s observe.Server, k rrset.Key) (*dns.Msg, error) {
+func (a *Asker) askSigned(ctx context.Context, z *desired.Zone, s observe.Server, k rrset.Key) (*dns.Msg, error) {
 	key, _ := a.transferKey(ctx, z.TransferKey(s))
 	var held rrset.RRset
 	if last := a.answers.Full(evaluate.PlaceOf(s, z.Declared.ZoneName())); last != nil && last.Mirror != nil {
@@ -120,7 +116,7 @@ func (a *asker) askSigned(ctx context.Context, z *desired.Zone, s observe.Server
 }
 
 // askSecured asks the servers of some objects in signed zones for the zone's keys and for what the objects declare, and judges the answers.
-func (a *asker) askSecured(ctx context.Context, subjects []*desired.Subject, since time.Time) {
+func (a *Asker) askSecured(ctx context.Context, subjects []*desired.Subject, since time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -134,18 +130,18 @@ func (a *asker) askSecured(ctx context.Context, subjects []*desired.Subject, sin
 			}
 			keys := validate.ZoneQuestions(z.Declared.ZoneName())
 			if s.Key.Kind != syncstatus.ZoneKind.Kind {
-				keys = z.Declared.ResolvableKeys(s.Key, maxNames)
+				keys = z.Declared.ResolvableKeys(s.Key, MaxNames)
 			}
 			for i := range z.Servers {
-				wg.Go(func() { a.judgeAnswers(ctx, z, i, keys, since) })
+				wg.Go(func() { a.JudgeAnswers(ctx, z, i, keys, since) })
 			}
 		}
 	}
 	wg.Wait()
 }
 
-// judgeAnswers asks a server for some RRsets and judges the answers, unless it did so at since or later.
-func (a *asker) judgeAnswers(ctx context.Context, z *desired.Zone, server int, keys []rrset.Key, since time.Time) {
+// JudgeAnswers asks a server for some RRsets and judges the answers, unless it did so at since or later.
+func (a *Asker) JudgeAnswers(ctx context.Context, z *desired.Zone, server int, keys []rrset.Key, since time.Time) {
 	s := z.Servers[server]
 	place := evaluate.PlaceOf(s, z.Declared.ZoneName())
 	if o := a.answers.Full(place); !s.Addr.IsValid() || o == nil || !o.Authoritative || o.Mirror == nil {
@@ -168,7 +164,7 @@ func (a *asker) judgeAnswers(ctx context.Context, z *desired.Zone, server int, k
 }
 
 // judgeAnswer asks a server for an RRset and for the zone's keys, and judges the answer by keys from since or later.
-func (a *asker) judgeAnswer(ctx context.Context, z *desired.Zone, server int, k rrset.Key, since time.Time) validate.Answer {
+func (a *Asker) judgeAnswer(ctx context.Context, z *desired.Zone, server int, k rrset.Key, since time.Time) validate.Answer {
 	s := z.Servers[server]
 	place := evaluate.PlaceOf(s, z.Declared.ZoneName())
 	answer := validate.Answer{At: time.Now()}
@@ -203,7 +199,7 @@ func detailOf(err error) string {
 }
 
 // repeatBogus asks a server again for what was Bogus a while ago, or before its zone changed.
-func (a *asker) repeatBogus(ctx context.Context, z *desired.Zone, s observe.Server) {
+func (a *Asker) repeatBogus(ctx context.Context, z *desired.Zone, s observe.Server) {
 	server, place := slices.IndexFunc(z.Servers, s.Equal), evaluate.PlaceOf(s, z.Declared.ZoneName())
 	isBogus := len(a.answers.Bogus(place, func(*validate.Answer) bool { return true })) > 0
 	if server < 0 || !isBogus {
@@ -214,33 +210,5 @@ func (a *asker) repeatBogus(ctx context.Context, z *desired.Zone, s observe.Serv
 	keys := a.answers.Bogus(place, func(answer *validate.Answer) bool {
 		return now.Sub(answer.At) > doubtInterval || answer.Content != content || answer.Serial != serial
 	})
-	a.judgeAnswers(ctx, z, server, keys, now)
-}
-
-// checkSecurity has all members of a zone evaluated again if its security has changed, and now and then while signatures expire.
-func (t *tracker) checkSecurity(w *trackedZone, now time.Time) {
-	w.securityAt = now.Add(securityCheck)
-	is := t.refresher.evaluator.Security(w.zone, now)
-	moved := is.Moving && now.After(w.movedAt.Add(securityCheck+time.Duration(len(w.members))*securityPerObject))
-	if w.security == nil || !w.security.Equal(is) || moved {
-		w.all = w.all || w.security != nil || is.Signed
-		w.movedAt = now
-	} else {
-		for k := range is.ChangedAnswers(*w.security) {
-			for o := range w.zone.Declared.ObjectsAt(k.Name) {
-				w.suspect(o)
-			}
-		}
-	}
-	w.security = &is
-}
-
-// checkSignatures looks at the zones of which it is time: those that are signed, and those whose parent may say that they are.
-func (t *tracker) checkSignatures(now time.Time) {
-	for _, w := range t.zones {
-		if w.zone != nil && w.security != nil && now.After(w.securityAt) && (w.security.Signed || t.refresher.index.Parent(w.zone) != nil) {
-			t.checkSecurity(w, now)
-			t.evaluateLater(w)
-		}
-	}
+	a.JudgeAnswers(ctx, z, server, keys, now)
 }

@@ -1,4 +1,4 @@
-package source
+package declaration
 
 import (
 	"errors"
@@ -12,6 +12,15 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
+
+// ReadEndpoint reads an endpoint of a DNSEndpoint in a zone.
+func ReadEndpoint(e *v1alpha1.DNSEndpoint, index int, zone Apex) Declared {
+	endpoint := e.Spec.Endpoints[index]
+	key, values, err := readEndpointData(endpoint)
+	ttl, _ := endpointTTL(endpoint, zone.TTL)
+	err = errors.Join(specError(e), err, endpointFields.checkApex(zone.Name, key))
+	return values.declare(key, ttl, strings.TrimSuffix(endpoint.DNSName, ".")+".", err)
+}
 
 // EndpointData reads the RRset that one endpoint of a DNSEndpoint describes: its owner name and type, and its values in canonical form,
 // sorted and without duplicates. Names in an endpoint are complete, with or without the final dot. What of name and type cannot be read
@@ -72,7 +81,7 @@ func EndpointName(dnsName string) (string, error) {
 }
 
 func endpointType(recordType string) (uint16, error) {
-	if rrtype := publishedType(recordType); rrtype != 0 && recordType == strings.ToUpper(recordType) {
+	if rrtype := rrset.DeclarableType(recordType); rrtype != 0 && recordType == strings.ToUpper(recordType) {
 		return rrtype, nil
 	}
 	_, err := readType(recordType)
@@ -127,7 +136,7 @@ func endpointValue(rrtype uint16, target string) (canonical, spelled string, err
 		return "", "", err
 	}
 	spelled = value
-	if host, named := hostOfRdata(rrtype, value); named {
+	if host, named := rrset.HostOf(rrtype, value); named {
 		switch addr, err := netip.ParseAddr(strings.TrimSuffix(host, ".")); {
 		case err == nil:
 			return "", "", fmt.Errorf("%q holds an address where a host name belongs; publish the address with recordType %s", target, addressType(addr))
@@ -166,17 +175,6 @@ func endpointText(target string) (string, error) {
 		return "", err
 	}
 	return rrset.TXT(strs...)
-}
-
-// hostOfRdata is the host that canonical rdata ends in, for the types that name one.
-func hostOfRdata(rrtype uint16, rdata string) (string, bool) {
-	switch rrtype {
-	case dns.TypeCNAME, dns.TypeNS, dns.TypePTR, dns.TypeDNAME:
-		return rdata, true
-	case dns.TypeMX, dns.TypeSRV:
-		return rdata[strings.LastIndexByte(rdata, ' ')+1:], true
-	}
-	return "", false
 }
 
 // shortenText keeps messages readable whatever they quote: nothing bounds the texts in an endpoint.

@@ -1,4 +1,4 @@
-package refresh
+package ask
 
 import (
 	"cmp"
@@ -46,7 +46,7 @@ type questionTask struct {
 }
 
 // questionsDue are what a server has to be asked about for the present, as of since or later, the oldest answers first.
-func (a *asker) questionsDue(z *desired.Zone, place evaluate.Place, since time.Time, what urgency) []observe.Question {
+func (a *Asker) questionsDue(z *desired.Zone, place evaluate.Place, since time.Time, what urgency) []observe.Question {
 	o := a.answers.Full(place)
 	if o == nil || o.Mirror == nil || !o.Mirror.IsPartial() {
 		return nil
@@ -65,7 +65,7 @@ func (a *asker) questionsDue(z *desired.Zone, place evaluate.Place, since time.T
 	return due
 }
 
-func (a *asker) isQuestionDue(o *observe.Observation, q observe.Question, since, now time.Time, what urgency) bool {
+func (a *Asker) isQuestionDue(o *observe.Observation, q observe.Question, since, now time.Time, what urgency) bool {
 	asked, known := o.Mirror.Asked(q.Key)
 	if !known || asked.For != q.For {
 		return true
@@ -86,7 +86,7 @@ func (a *asker) isQuestionDue(o *observe.Observation, q observe.Question, since,
 }
 
 // awaitQuestions asks the servers of zones that are read by query, and waits until all that is due was asked or ctx ends.
-func (a *asker) awaitQuestions(ctx context.Context, zones map[*desired.Zone]bool, since time.Time, what urgency) {
+func (a *Asker) awaitQuestions(ctx context.Context, zones map[*desired.Zone]bool, since time.Time, what urgency) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -100,7 +100,7 @@ func (a *asker) awaitQuestions(ctx context.Context, zones map[*desired.Zone]bool
 	wg.Wait()
 }
 
-func (a *asker) awaitAnswers(ctx context.Context, z *desired.Zone, s observe.Server, since time.Time, what urgency) {
+func (a *Asker) awaitAnswers(ctx context.Context, z *desired.Zone, s observe.Server, since time.Time, what urgency) {
 	place := evaluate.PlaceOf(s, z.Declared.ZoneName())
 	task := questionTask{place, what}
 	isDone := func() bool { // Whoever asks about another zone waits for this: it must not take long.
@@ -122,7 +122,7 @@ type askedQuestions struct {
 
 // askDue asks all questions that are due, and keeps the answers as they come. It ends when the server is silent. It reports whether
 // there were any.
-func (a *asker) askDue(ctx context.Context, z *desired.Zone, s observe.Server, place evaluate.Place, since time.Time, what urgency) (some bool) {
+func (a *Asker) askDue(ctx context.Context, z *desired.Zone, s observe.Server, place evaluate.Place, since time.Time, what urgency) (some bool) {
 	for batch := range slices.Chunk(a.questionsDue(z, place, since, what), questionBatch) {
 		if some = true; !a.askQuestions(ctx, z, s, place, time.Now(), batch) {
 			break
@@ -132,7 +132,7 @@ func (a *asker) askDue(ctx context.Context, z *desired.Zone, s observe.Server, p
 }
 
 // askQuestions asks a server, and keeps its answers. It reports whether the server serves the zone.
-func (a *asker) askQuestions(ctx context.Context, z *desired.Zone, s observe.Server, place evaluate.Place, since time.Time, questions []observe.Question) bool {
+func (a *Asker) askQuestions(ctx context.Context, z *desired.Zone, s observe.Server, place evaluate.Place, since time.Time, questions []observe.Question) bool {
 	o, ok := a.observe(ctx, z, s, place, since, questions...)
 	if !ok || ctx.Err() != nil && o.Rcode == observe.NoReply {
 		return false
@@ -142,7 +142,7 @@ func (a *asker) askQuestions(ctx context.Context, z *desired.Zone, s observe.Ser
 }
 
 // askObject asks a server for the RRsets of one object, unless it has answered for them since.
-func (a *asker) askObject(ctx context.Context, z *desired.Zone, s observe.Server, object desired.Key, since time.Time) {
+func (a *Asker) askObject(ctx context.Context, z *desired.Zone, s observe.Server, object desired.Key, since time.Time) {
 	if !s.Addr.IsValid() {
 		return
 	}
@@ -177,7 +177,7 @@ type objectQuestion struct {
 }
 
 // sweep asks a server in the background for all that is due, unless that was done lately.
-func (a *asker) sweep(ctx context.Context, z *desired.Zone, s observe.Server, place evaluate.Place) {
+func (a *Asker) sweep(ctx context.Context, z *desired.Zone, s observe.Server, place evaluate.Place) {
 	if !a.sweeps.begin(place) {
 		return
 	}
@@ -214,7 +214,7 @@ func (s *sweepSchedule) begin(place evaluate.Place) bool {
 func (s *sweepSchedule) end(place evaluate.Place) { s.places.Set(place, struct{}{}, sweepPause) }
 
 // observeZone asks a server for all of a zone, or for the answers to some questions beside those to earlier ones.
-func (a *asker) observeZone(ctx context.Context, z *desired.Zone, s observe.Server, key *wire.Key, since time.Time, questions []observe.Question) observe.Observation {
+func (a *Asker) observeZone(ctx context.Context, z *desired.Zone, s observe.Server, key *wire.Key, since time.Time, questions []observe.Question) observe.Observation {
 	zone := observedZone(z)
 	ctx = a.chargeTo(ctx, s.Peer())
 	if s.ReadBy == v1beta1.ReadByQuery {

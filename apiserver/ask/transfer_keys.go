@@ -1,7 +1,8 @@
-package refresh
+package ask
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
@@ -37,4 +39,22 @@ func ReadKeys(config *rest.Config) (tsigkey.ReadFunc, error) {
 		}
 		return key, err
 	}, nil
+}
+
+// transferKey reads the key, in a Secret, that questions to a server are signed with; nil if none can be read. It is not ok if ctx ended
+// first: others would share what is asked without a key.
+func (a *Asker) transferKey(ctx context.Context, secret types.NamespacedName) (key *wire.Key, ok bool) {
+	if secret.Name == "" {
+		return nil, true
+	}
+	key, _ = a.keys.Get(ctx, secret)
+	return key, key != nil || ctx.Err() == nil
+}
+
+// dropRefusedKey has a key read anew that a server did not accept.
+func (a *Asker) dropRefusedKey(secret types.NamespacedName, key *wire.Key, o observe.Observation) {
+	var we *wire.Error
+	if key != nil && errors.As(o.Err, &we) && we.TSIGError != 0 {
+		a.keys.Invalidate(secret, key)
+	}
 }

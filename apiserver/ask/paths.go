@@ -1,4 +1,4 @@
-package refresh
+package ask
 
 import (
 	"context"
@@ -32,10 +32,10 @@ const (
 	furtherConnections = 32
 )
 
-// askPaths asks the Services of some zones' instances as clients do. A path that answers is asked about one zone each second, and
+// AskPaths asks the Services of some zones' instances as clients do. A path that answers is asked about one zone each second, and
 // about each zone now and then; about those without an answer whenever somebody wants to know, as of since or later. With a zero since
 // it is asked only about zones that it has never been asked about.
-func (a *asker) askPaths(ctx context.Context, zones map[*desired.Zone]bool, since time.Time) {
+func (a *Asker) AskPaths(ctx context.Context, zones map[*desired.Zone]bool, since time.Time) {
 	onPath := map[syncstatus.Path][]string{}
 	for z := range zones {
 		for _, p := range syncstatus.PathsTo(z.Servers) {
@@ -49,7 +49,7 @@ func (a *asker) askPaths(ctx context.Context, zones map[*desired.Zone]bool, sinc
 	wg.Wait()
 }
 
-func (a *asker) askPath(ctx context.Context, p syncstatus.Path, zones []string, since time.Time) {
+func (a *Asker) askPath(ctx context.Context, p syncstatus.Path, zones []string, since time.Time) {
 	due, oldest := a.dueOnPath(p, zones, since)
 	if oldest != "" && !a.askZoneOnPath(ctx, p, oldest, since) { // Which other zones get no answer now?
 		due = slices.Concat([]string{oldest}, slices.DeleteFunc(slices.Clone(zones), func(zone string) bool { return zone == oldest }))
@@ -61,7 +61,7 @@ func (a *asker) askPath(ctx context.Context, p syncstatus.Path, zones []string, 
 
 // dueOnPath lists the zones that a path has to be asked about or, if there are none, the one that it was asked about the longest ago,
 // unless it has answered for another one since a moment ago.
-func (a *asker) dueOnPath(p syncstatus.Path, zones []string, since time.Time) (due []string, oldest string) {
+func (a *Asker) dueOnPath(p syncstatus.Path, zones []string, since time.Time) (due []string, oldest string) {
 	var first, last time.Time
 	for _, zone := range zones {
 		o, asked := a.answers.OnPath(p, zone)
@@ -89,7 +89,7 @@ type pathQuestion struct {
 }
 
 // askZonesOnPath asks for some zones on a path. Where the first question gets no reply at all, the others would get none either.
-func (a *asker) askZonesOnPath(ctx context.Context, p syncstatus.Path, zones []string, since time.Time) {
+func (a *Asker) askZonesOnPath(ctx context.Context, p syncstatus.Path, zones []string, since time.Time) {
 	a.askZoneOnPath(ctx, p, zones[0], since)
 	if o, _ := a.answers.OnPath(p, zones[0]); o.Rcode == observe.NoReply {
 		for _, zone := range zones[1:] {
@@ -110,7 +110,7 @@ func (a *asker) askZonesOnPath(ctx context.Context, p syncstatus.Path, zones []s
 }
 
 // askZoneOnPath asks for one zone on a path unless that was done at since or later, and reports whether it was answered.
-func (a *asker) askZoneOnPath(ctx context.Context, p syncstatus.Path, zone string, since time.Time) bool {
+func (a *Asker) askZoneOnPath(ctx context.Context, p syncstatus.Path, zone string, since time.Time) bool {
 	isAsked := func() bool { o, asked := a.answers.OnPath(p, zone); return asked && !o.At.Before(since) }
 	a.pathQuestions.await(ctx, pathQuestion{p, zone}, isAsked, func(ctx context.Context) {
 		a.answers.KeepOnPath(p, zone, observe.AskAsClient(ctx, p.Addr, zone, p.TCP, a.options.Deadline))
@@ -118,21 +118,21 @@ func (a *asker) askZoneOnPath(ctx context.Context, p syncstatus.Path, zone strin
 	return a.isAnsweredOn(p, zone)
 }
 
-func (a *asker) isAnsweredOn(p syncstatus.Path, zone string) bool {
+func (a *Asker) isAnsweredOn(p syncstatus.Path, zone string) bool {
 	o, asked := a.answers.OnPath(p, zone)
 	return asked && syncstatus.PathState(o) == syncv1.StateInSync
 }
 
 // askPathsAgain asks once more where a path has refused a zone, or did not know it, that all servers have shown to serve since.
-func (a *asker) askPathsAgain(ctx context.Context, zones map[*desired.Zone]bool) {
+func (a *Asker) askPathsAgain(ctx context.Context, zones map[*desired.Zone]bool) {
 	again := maps.Clone(zones)
 	maps.DeleteFunc(again, func(z *desired.Zone, _ bool) bool { return !a.isRefusedOnPath(z) })
 	if len(again) > 0 {
-		a.askPaths(ctx, again, time.Now())
+		a.AskPaths(ctx, again, time.Now())
 	}
 }
 
-func (a *asker) isRefusedOnPath(z *desired.Zone) bool {
+func (a *Asker) isRefusedOnPath(z *desired.Zone) bool {
 	zone := z.Declared.ZoneName()
 	for _, s := range z.Servers {
 		if o := a.answers.Full(evaluate.PlaceOf(s, zone)); s.Addr.IsValid() && (o == nil || !o.Authoritative) {
@@ -141,42 +141,20 @@ func (a *asker) isRefusedOnPath(z *desired.Zone) bool {
 	}
 	return slices.ContainsFunc(syncstatus.PathsTo(z.Servers), func(p syncstatus.Path) bool {
 		o, asked := a.answers.OnPath(p, zone)
-		return asked && isRefusal(syncstatus.PathState(o))
+		return asked && IsRefusal(syncstatus.PathState(o))
 	})
 }
 
-// pollPaths asks the paths to all followed zones, as far as it is time.
-func (t *tracker) pollPaths() {
-	if t.pollingPaths {
-		return
-	}
-	t.pollingPaths = true
-	zones := map[*desired.Zone]bool{}
-	for _, w := range t.zones {
-		zones[w.zone] = true
-	}
-	t.inBackground(func() func() {
-		t.refresher.askPaths(t.ctx, zones, time.Now())
-		t.refresher.repeatFurther(t.ctx, zones)
-		return func() {
-			t.pollingPaths = false
-			for z := range zones {
-				t.takePaths(z.Key)
-			}
-		}
-	})
-}
-
-// repeatFurther asks again on the further paths to the zones that somebody has requested by name.
-func (r *Refresher) repeatFurther(ctx context.Context, zones map[*desired.Zone]bool) {
+// RepeatFurther asks again on the further paths to the zones that somebody has requested by name.
+func (a *Asker) RepeatFurther(ctx context.Context, zones map[*desired.Zone]bool) {
 	now := time.Now()
 	for z := range zones {
-		paths := r.answers.FurtherPaths(z.Key)
+		paths := a.answers.FurtherPaths(z.Key)
 		if len(paths) == 0 {
 			continue
 		}
-		known := r.evaluator.Judge(z, time.Time{}, false).SOAs()
-		go r.askOnFurther(ctx, z, paths, known, func(o observe.Observation) time.Time {
+		known := a.evaluator.Judge(z, time.Time{}, false).SOAs()
+		go a.askOnFurther(ctx, z, paths, known, func(o observe.Observation) time.Time {
 			if syncstatus.PathState(o) == syncv1.StateInSync && slices.Contains(known, o.SOA) {
 				return now.Add(-pathAge)
 			}
@@ -185,60 +163,8 @@ func (r *Refresher) repeatFurther(ctx context.Context, zones map[*desired.Zone]b
 	}
 }
 
-// askPathsTo asks the paths to a zone of which something has changed, and once more if more changes meanwhile.
-func (t *tracker) askPathsTo(w *trackedZone) {
-	if w.pathsAgain = w.askingPaths; w.askingPaths || len(syncstatus.PathsTo(w.zone.Servers)) == 0 {
-		return
-	}
-	w.askingPaths = true
-	z := w.zone
-	t.inBackground(func() func() {
-		t.refresher.askPaths(t.ctx, map[*desired.Zone]bool{z: true}, time.Now())
-		return func() {
-			w.askingPaths = false
-			if w.pathsAgain {
-				t.askPathsTo(w)
-			}
-			t.takePaths(z.Key)
-		}
-	})
-}
-
-// furtherState is what matters of an answer on a further path.
-type furtherState struct {
-	state syncv1.ServerState
-	soa   rrset.SOA
-}
-
-// takePaths looks at the present answers on the paths to a zone.
-func (t *tracker) takePaths(key desired.ZoneKey) {
-	w := t.zones[key]
-	if w == nil {
-		return
-	}
-	var now []syncv1.ServerState
-	for _, p := range syncstatus.PathsTo(w.zone.Servers) {
-		if o, asked := t.refresher.answers.OnPath(p, w.zone.Declared.ZoneName()); asked {
-			now = append(now, syncstatus.PathState(o))
-		}
-	}
-	var further []furtherState
-	for _, p := range t.refresher.answers.FurtherPaths(w.zone.Key) {
-		o, _ := t.refresher.answers.OnFurther(p, w.zone.Declared.ZoneName())
-		further = append(further, furtherState{syncstatus.PathState(o.Observation), o.SOA})
-	}
-	if !slices.Equal(now, w.onPaths) {
-		w.onPaths, w.all = now, true
-	}
-	if !slices.Equal(further, w.onFurther) {
-		w.onFurther = further
-		w.suspect(desired.Key{Kind: syncstatus.ZoneKind.Kind, Namespace: key.Namespace, Name: key.Name})
-	}
-	t.evaluateLater(w)
-}
-
-// isRefusal reports whether the server of a path does not serve the zone, or not to everybody.
-func isRefusal(s syncv1.ServerState) bool {
+// IsRefusal reports whether the server of a path does not serve the zone, or not to everybody.
+func IsRefusal(s syncv1.ServerState) bool {
 	return s != syncv1.StateInSync && s != syncv1.StateUnreachable
 }
 
@@ -250,16 +176,9 @@ type Vantage interface {
 	Ask(ctx context.Context, zone string, questions []vantage.Question) []observe.Observation
 }
 
-func vantageNames(all []Vantage) (names []string) {
-	for _, v := range all {
-		names = append(names, v.Name())
-	}
-	return names
-}
-
-// askFurther asks for the zones among some objects on all other paths to them. Answers may be a moment older than since. It waits a
+// AskFurther asks for the zones among some objects on all other paths to them. Answers may be a moment older than since. It waits a
 // little for those that were never asked; what comes later is known to the next reader.
-func (a *asker) askFurther(ctx context.Context, subjects []*desired.Subject, judgements map[*desired.Zone]*syncstatus.Evaluation, since time.Time) {
+func (a *Asker) AskFurther(ctx context.Context, subjects []*desired.Subject, judgements map[*desired.Zone]*syncstatus.Evaluation, since time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, furtherWait)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -279,7 +198,7 @@ func (a *asker) askFurther(ctx context.Context, subjects []*desired.Subject, jud
 }
 
 // askOnFurther asks for a zone on some further paths, unless the last answer is from due or later. It waits where there was none.
-func (a *asker) askOnFurther(ctx context.Context, z *desired.Zone, paths []syncstatus.Path, known []rrset.SOA, due func(observe.Observation) time.Time) {
+func (a *Asker) askOnFurther(ctx context.Context, z *desired.Zone, paths []syncstatus.Path, known []rrset.SOA, due func(observe.Observation) time.Time) {
 	a.answers.KeepFurtherPaths(z.Key, paths)
 	zone := z.Declared.ZoneName()
 	now := time.Now()
@@ -319,7 +238,7 @@ func (a *asker) askOnFurther(ctx context.Context, z *desired.Zone, paths []syncs
 }
 
 // askVantage has a vantage ask for a zone, as of since or later. Who wants to know at the same time shares the answers.
-func (a *asker) askVantage(ctx context.Context, v Vantage, zone string, paths []syncstatus.Path, known []rrset.SOA, since time.Time) {
+func (a *Asker) askVantage(ctx context.Context, v Vantage, zone string, paths []syncstatus.Path, known []rrset.SOA, since time.Time) {
 	isAsked := func() bool {
 		return !slices.ContainsFunc(paths, func(p syncstatus.Path) bool { o, ok := a.answers.OnFurther(p, zone); return !ok || o.At.Before(since) })
 	}

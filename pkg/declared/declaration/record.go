@@ -1,8 +1,8 @@
-package source
+package declaration
 
 import (
+	"cmp"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 
@@ -12,12 +12,18 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// Limits of one RRset, whatever its servers take: an answer has to fit into a message of 65535 bytes together with its names, TTLs and
-// signature.
-const (
-	maxRecords   = 4000
-	maxRRsetSize = 60000
-)
+// ReadRecord reads a record in a zone.
+func ReadRecord(r v1beta1.Record, zone Apex) Declared {
+	values := valuesOfRecord(r, zone.Name)
+	owner, err := OwnerName(r.RecordName(), zone.Name)
+	if err != nil {
+		err = fmt.Errorf("spec.name: %w", err)
+	}
+	key := rrset.Key{Name: owner, Type: values.rrtype}
+	ttl, ttlErr := effectiveTTL(r.RecordTTL(), zone.TTL)
+	err = cmp.Or(specError(r), err, values.err, ttlErr, recordFields.checkPlacement(key, values.rdata), recordFields.checkApex(zone.Name, key))
+	return values.declare(key, ttl, r.RecordName(), err)
+}
 
 // RecordData reads the DNS type of a record and its rdata in canonical form, sorted and without duplicates. Host names without a final
 // dot are relative to the zone. The error names the field that is wrong and says what to write.
@@ -33,7 +39,7 @@ func RecordData(record v1beta1.Record, zone string) (rrtype uint16, rdata []stri
 // RelativeTarget is the canonical name that a record's target stands for, and a remark for the user, when the target has a dot inside and
 // none at the end: it may have been meant to be complete. Otherwise both are "".
 func RelativeTarget(record v1beta1.Record, zone string) (host, remark string) {
-	if _, has := hostOfRdata(RecordType(record), ""); !has {
+	if _, has := rrset.HostOf(RecordType(record), ""); !has {
 		return "", ""
 	}
 	origin, err := rrset.CanonicalName(zone)
@@ -44,7 +50,7 @@ func RelativeTarget(record v1beta1.Record, zone string) (host, remark string) {
 	if d.err != nil || d.note == "" || len(d.rdata) != 1 {
 		return "", ""
 	}
-	host, _ = hostOfRdata(d.rrtype, d.rdata[0])
+	host, _ = rrset.HostOf(d.rrtype, d.rdata[0])
 	return host, d.note
 }
 
@@ -72,7 +78,7 @@ func (d *recordValues) add(canonical, spelled string) {
 // RecordType is the DNS type of a record, 0 if it has none that can be declared.
 func RecordType(record v1beta1.Record) uint16 {
 	if r, ok := record.(*v1beta1.DNSRecord); ok {
-		return publishedType(r.Spec.Type)
+		return rrset.DeclarableType(r.Spec.Type)
 	}
 	return v1beta1.KindOf(record).RRType
 }
@@ -188,58 +194,10 @@ func (d recordValues) checkLimits(field string) recordValues {
 	}
 	switch {
 	case d.err != nil:
-	case len(d.rdata) > maxRecords:
-		d.err = fmt.Errorf("%s: there are %d values; at most %d fit into an answer", field, len(d.rdata), maxRecords)
-	case rdataSize(d.rrtype, d.rdata) > maxRRsetSize:
-		d.err = fmt.Errorf("%s: the data takes %d bytes; at most %d fit into an answer", field, rdataSize(d.rrtype, d.rdata), maxRRsetSize)
+	case len(d.rdata) > rrset.MaxRecords:
+		d.err = fmt.Errorf("%s: there are %d values; at most %d fit into an answer", field, len(d.rdata), rrset.MaxRecords)
+	case rrset.Size(d.rrtype, d.rdata) > rrset.MaxSize:
+		d.err = fmt.Errorf("%s: the data takes %d bytes; at most %d fit into an answer", field, rrset.Size(d.rrtype, d.rdata), rrset.MaxSize)
 	}
 	return d
-}
-
-// rdataSize estimates the bytes that rdata takes in a message: exactly for the types that can be large, which are addresses and text. Of
-// each record after the hundredth, the name, type, class, TTL and length count as well; there is room for those of the others.
-func rdataSize(rrtype uint16, rdata []string) int {
-	const header, free = 12, 100
-	size := header * max(0, len(rdata)-free)
-	switch rrtype {
-	case dns.TypeA:
-		return size + net.IPv4len*len(rdata)
-	case dns.TypeAAAA:
-		return size + net.IPv6len*len(rdata)
-	}
-	return size + textSize(rdata)
-}
-
-// textSize is the size of rdata as text, which no escape makes smaller than it is in a message, and what it takes there if that is too much.
-func textSize(rdata []string) int {
-	size := 0
-	for _, s := range rdata {
-		size += len(s)
-	}
-	if size <= maxRRsetSize {
-		return size
-	}
-	size = 0
-	for _, s := range rdata {
-		size += decodedLength(s)
-	}
-	return size
-}
-
-// decodedLength counts an escape as the one byte that it stands for, and the two quotes and the blank around a string as
-// its length byte.
-func decodedLength(s string) int {
-	n := 0
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '"':
-			continue
-		case s[i] == '\\' && i+1 < len(s) && s[i+1] >= '0' && s[i+1] <= '9':
-			i += 3
-		case s[i] == '\\':
-			i++
-		}
-		n++
-	}
-	return n + 1
 }
