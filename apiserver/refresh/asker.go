@@ -51,13 +51,18 @@ type asker struct {
 	names *cache.Expiring
 }
 
-// chargeTo makes the context of a question to a server of a DNSProvider, which may not be at every address. It is the same context if
-// there is no provider.
+// providerConnections is how many connections with the servers of a DNSProvider there are at a time: as many as the questions to two of
+// them that an observe.Observer has under way.
+const providerConnections = 64
+
+// chargeTo makes the context of a question to a server, which may not be at every address. Connections with a DNSProvider's servers are
+// counted: nobody else waits for a turn there.
 func (a *asker) chargeTo(ctx context.Context, server observe.Peer) context.Context {
-	if server.Provider == "" {
-		return ctx
+	account := a.options.Gate.Instances(server.Namespace)
+	if server.Provider != "" {
+		account = a.options.Gate.Account(server.Namespace, "DNSProvider "+server.Provider, providerConnections)
 	}
-	return outbound.WithAccount(ctx, a.options.Gate.Account(server.Namespace, "DNSProvider "+server.Provider, 0))
+	return outbound.WithAccount(ctx, account)
 }
 
 // askZones asks all servers of some zones at once, and waits for answers from since or later as long as patience allows. With a zero

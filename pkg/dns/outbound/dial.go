@@ -49,8 +49,8 @@ func (a *Account) Dial(ctx context.Context, network, address string) (net.Conn, 
 		return dialer.DialContext(ctx, network, address)
 	}
 	leave := func() {}
-	if a.connections > 0 {
-		if leave, err = a.enter(ctx, &a.gate.connections, "connections", a.connections, a.gate.limits.Connections); err != nil {
+	if a.open != nil {
+		if leave, err = a.enter(ctx, a.open, "connections", a.connections, a.most); err != nil {
 			return nil, err
 		}
 	}
@@ -77,11 +77,10 @@ func (a *Account) Dial(ctx context.Context, network, address string) (net.Conn, 
 // may have: an idle one is better closed then.
 func IsCrowded(open net.Conn) bool {
 	c, ok := open.(*conn)
-	if !ok || c.account.connections == 0 {
+	if !ok || c.account.open == nil {
 		return false
 	}
-	q := &c.account.gate.connections
-	return q.isCrowded(c.account.object()) || q.isCrowded(c.account.namespace)
+	return c.account.open.isCrowded(c.account.object()) || c.account.open.isCrowded(c.account.namespace)
 }
 
 // absolute makes the host name of an address absolute: what tenants name is not completed with our search path.

@@ -12,6 +12,8 @@ import (
 type Limits struct {
 	// Connections are those of one namespace that are open at the same time. Default: 128.
 	Connections int
+	// SidecarConnections are those with the sidecars of one namespace's instances that are open at the same time. Default: 1024.
+	SidecarConnections int
 	// Requests are those of one namespace under way at the same time whose answers are decoded in one piece; one object gets half
 	// of them, and all namespaces together four times as many. Default: 8.
 	Requests int
@@ -24,8 +26,8 @@ type Gate struct {
 	// permit reports whether an address may be connected to.
 	permit func(netip.Addr) bool
 	limits Limits
-	// Both are counted by namespace, and by object.
-	connections, requests queues
+	// All are counted by namespace, and by object.
+	connections, sidecars, requests queues
 
 	mu    sync.Mutex
 	used  int64
@@ -40,6 +42,9 @@ func NewGate(permit func(netip.Addr) bool, l Limits) *Gate {
 	if l.Connections <= 0 {
 		l.Connections = 128
 	}
+	if l.SidecarConnections <= 0 {
+		l.SidecarConnections = 1024
+	}
 	if l.Requests <= 0 {
 		l.Requests = 8
 	}
@@ -49,21 +54,46 @@ func NewGate(permit func(netip.Addr) bool, l Limits) *Gate {
 	return &Gate{permit: permit, limits: l, bytes: map[string]int64{}}
 }
 
-// Account makes the account of an object, which has at most so many connections at the same time; name may stand for all objects of the
-// namespace. With 0 connections are not counted, and only addresses checked: whoever holds what others need, such as a turn at a server
-// that several namespaces use, must not wait for a connection, and bounds their number by these. A nil Gate has nil Accounts.
+// Account makes the account of an object that names servers, which has at most so many connections at the same time; name may stand for
+// all objects of the namespace. A nil Gate has nil Accounts.
 func (g *Gate) Account(namespace, name string, connections int) *Account {
 	if g == nil {
 		return nil
 	}
-	return &Account{gate: g, namespace: namespace, name: name, connections: connections}
+	return &Account{gate: g, namespace: namespace, name: name, open: &g.connections, connections: connections, most: g.limits.Connections}
+}
+
+// maxSidecarConnections is how many connections with one sidecar there are at the same time: more than zones are worked on at a server.
+const maxSidecarConnections = 128
+
+// Sidecar makes the account of a sidecar of a namespace's instances. What is connected to the namespace's DNSProviders is counted apart: a
+// namespace of servers has a notification stream with each of its sidecars.
+func (g *Gate) Sidecar(namespace string, at netip.Addr) *Account {
+	if g == nil {
+		return nil
+	}
+	return &Account{
+		gate: g, namespace: namespace, name: "the sidecar at " + at.String(),
+		open: &g.sidecars, connections: maxSidecarConnections, most: g.limits.SidecarConnections,
+	}
+}
+
+// Instances makes the account of the DNS servers of a namespace's instances. Their addresses are checked. Their connections are not counted:
+// whoever holds a turn at a server that several namespaces use must not wait for a connection, and these turns bound them.
+func (g *Gate) Instances(namespace string) *Account {
+	if g == nil {
+		return nil
+	}
+	return &Account{gate: g, namespace: namespace, name: "instances"}
 }
 
 // Account is what one object of a tenant uses. A nil Account has no limits: it is for objects of administrators, and tests.
 type Account struct {
 	gate            *Gate
 	namespace, name string
-	connections     int
+	// open counts connections, unless it is nil. connections are those that the object may have, most those of its namespace.
+	open              *queues
+	connections, most int
 }
 
 // Begin waits until the object may begin another request. The caller calls done when the answer is decoded.

@@ -96,8 +96,11 @@ func TestForbiddenAddresses(t *testing.T) {
 			}
 		}
 	}
-	if _, err := NewGate(nil, Limits{}).Account("a", "uncounted", 0).Dial(t.Context(), "tcp", server); err == nil {
-		t.Error("an account that counts no connections checks no addresses")
+	at := netip.MustParseAddrPort(server).Addr()
+	for of, a := range map[string]*Account{"instances": NewGate(nil, Limits{}).Instances("a"), "a sidecar": NewGate(nil, Limits{}).Sidecar("a", at)} {
+		if _, err := a.Dial(t.Context(), "tcp", server); !errors.Is(err, ErrForbidden) {
+			t.Errorf("the account of %s checks no addresses: %v", of, err)
+		}
 	}
 	c, err := Dial(t.Context(), "tcp", server)
 	if err != nil {
@@ -132,7 +135,7 @@ func TestAccountsByAddress(t *testing.T) {
 			t.Errorf("connection %d: crowded is %t", i, !step.crowded)
 		}
 	}
-	for of, a := range map[string]*Account{"no account": nil, "a gate that is nil": (*Gate)(nil).Account("a", "one", 1), "an account that counts nothing": g.Account("a", "one", 0)} {
+	for of, a := range map[string]*Account{"no account": nil, "a gate that is nil": (*Gate)(nil).Account("a", "one", 1), "an account that counts nothing": g.Instances("a")} {
 		c, err := Dial(at(a), "tcp", server)
 		if err != nil {
 			t.Fatal(err)
