@@ -36,6 +36,8 @@ type Options struct {
 
 	// Verdicts says how DNS servers are asked.
 	Verdicts registry.Options
+	// Networks are where nothing may be that objects of tenants name.
+	Networks outbound.Networks
 	// Namespace is the one that Lockstep runs in: it has the Secrets with the certificates.
 	Namespace string
 	// Vantages are those that ask from elsewhere, each as NAME=https://HOST:PORT. VantageCAFile has authorities that verify their
@@ -91,7 +93,7 @@ func NewOptions() *Options {
 		CoreAPI:        genericoptions.NewCoreAPIOptions(),
 		Verdicts: registry.Options{MaxAge: time.Second, Options: refresh.Options{
 			Deadline: 2 * time.Second, WatchInterval: 500 * time.Millisecond, VerifyInterval: 5 * time.Minute, QuestionRate: 2000, Limits: observe.DefaultLimits(),
-			SignatureNotice: 72 * time.Hour, Gate: outbound.NewGate(nil, outbound.Limits{}),
+			SignatureNotice: 72 * time.Hour,
 		}},
 		Namespace: cmp.Or(os.Getenv("POD_NAMESPACE"), "lockstep-system"),
 	}
@@ -120,6 +122,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.TrustAnchorFile, "trust-anchor-file", o.TrustAnchorFile, "file with DS or DNSKEY records, as lines of a zone file, that vouch for the keys of signed zones; it is read again when it changes")
 	fs.DurationVar(&o.Verdicts.SignatureNotice, "signature-notice", o.Verdicts.SignatureNotice, "how long before a DNSSEC signature expires it is reported as Expiring")
 	o.Verdicts.Limits.AddFlags(fs)
+	o.Networks.AddFlag(fs)
 	o.ServerRun.AddUniversalFlags(fs)
 	o.SecureServing.AddFlags(fs)
 	o.Authentication.AddFlags(fs)

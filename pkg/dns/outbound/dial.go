@@ -57,8 +57,8 @@ func (a *Account) Dial(ctx context.Context, network, address string) (net.Conn, 
 	control := dialer.Control
 	dialer.Control = func(network, address string, raw syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
-		if err == nil && !a.gate.permit(at.Addr().Unmap()) {
-			err = forbiddenError{at.Addr()}
+		if err == nil && !a.permit(at.Addr().Unmap()) {
+			err = forbiddenError{at.Addr(), a.gate.Forbidden()}
 		}
 		if err == nil && control != nil {
 			err = control(network, address, raw)

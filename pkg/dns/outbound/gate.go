@@ -19,6 +19,8 @@ type Limits struct {
 	Requests int
 	// Bytes are the memory of all answers that are in use. One namespace gets half of it. Default: 256 MiB.
 	Bytes int64
+	// Networks are where nothing may be that objects of tenants name. Servers of instances may: these are in the networks of pods.
+	Networks Networks
 }
 
 // Gate counts what tenants use. It is safe for concurrent use.
@@ -54,13 +56,32 @@ func NewGate(permit func(netip.Addr) bool, l Limits) *Gate {
 	return &Gate{permit: permit, limits: l, bytes: map[string]int64{}}
 }
 
+// Permits reports whether an object of a tenant may name an address. A nil Gate permits what Permits permits.
+func (g *Gate) Permits(a netip.Addr) bool {
+	if g == nil {
+		return Permits(a)
+	}
+	return g.permit(a.Unmap()) && !g.limits.Networks.contain(a)
+}
+
+// Forbidden describes the addresses that Permits refuses, for messages.
+func (g *Gate) Forbidden() string {
+	if g == nil || len(g.limits.Networks) == 0 {
+		return Forbidden
+	}
+	return forbiddenWithNetworks
+}
+
 // Account makes the account of an object that names servers, which has at most so many connections at the same time; name may stand for
 // all objects of the namespace. A nil Gate has nil Accounts.
 func (g *Gate) Account(namespace, name string, connections int) *Account {
 	if g == nil {
 		return nil
 	}
-	return &Account{gate: g, namespace: namespace, name: name, open: &g.connections, connections: connections, most: g.limits.Connections}
+	return &Account{
+		gate: g, namespace: namespace, name: name, permit: g.Permits,
+		open: &g.connections, connections: connections, most: g.limits.Connections,
+	}
 }
 
 // maxSidecarConnections is how many connections with one sidecar there are at the same time: more than zones are worked on at a server.
@@ -73,7 +94,7 @@ func (g *Gate) Sidecar(namespace string, at netip.Addr) *Account {
 		return nil
 	}
 	return &Account{
-		gate: g, namespace: namespace, name: "the sidecar at " + at.String(),
+		gate: g, namespace: namespace, name: "the sidecar at " + at.String(), permit: g.permit,
 		open: &g.sidecars, connections: maxSidecarConnections, most: g.limits.SidecarConnections,
 	}
 }
@@ -84,13 +105,15 @@ func (g *Gate) Instances(namespace string) *Account {
 	if g == nil {
 		return nil
 	}
-	return &Account{gate: g, namespace: namespace, name: "instances"}
+	return &Account{gate: g, namespace: namespace, name: "instances", permit: g.permit}
 }
 
 // Account is what one object of a tenant uses. A nil Account has no limits: it is for objects of administrators, and tests.
 type Account struct {
 	gate            *Gate
 	namespace, name string
+	// permit reports whether an address may be connected to.
+	permit func(netip.Addr) bool
 	// open counts connections, unless it is nil. connections are those that the object may have, most those of its namespace.
 	open              *queues
 	connections, most int

@@ -33,7 +33,9 @@ func TestConnectionsOfSidecars(t *testing.T) {
 	t.Cleanup(hangs.Wait)
 	t.Cleanup(sync.OnceFunc(func() { close(hold) }))
 	for range limit {
-		hangs.Go(func() { _ = client.CheckDS(context.WithoutCancel(t.Context()), at(hanging, "guests"), "a.test", CheckDS{}) })
+		hangs.Go(func() {
+			_ = client.CheckDS(context.WithoutCancel(t.Context()), at(hanging, "guests"), "a.test", CheckDS{})
+		})
 		<-held
 	}
 	if err := client.CheckDS(t.Context(), at(honest, "dns"), "a.test", CheckDS{}); err != nil {
