@@ -57,7 +57,7 @@ func (a *Account) Dial(ctx context.Context, network, address string) (net.Conn, 
 	control := dialer.Control
 	dialer.Control = func(network, address string, raw syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
-		if err == nil && !a.permit(at.Addr().Unmap()) {
+		if err == nil && !a.permits(at.Addr()) {
 			err = forbiddenError{at.Addr(), a.gate.Forbidden()}
 		}
 		if err == nil && control != nil {

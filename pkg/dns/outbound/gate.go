@@ -79,7 +79,7 @@ func (g *Gate) Account(namespace, name string, connections int) *Account {
 		return nil
 	}
 	return &Account{
-		gate: g, namespace: namespace, name: name, permit: g.Permits,
+		gate: g, namespace: namespace, name: name,
 		open: &g.connections, connections: connections, most: g.limits.Connections,
 	}
 }
@@ -94,7 +94,7 @@ func (g *Gate) Sidecar(namespace string, at netip.Addr) *Account {
 		return nil
 	}
 	return &Account{
-		gate: g, namespace: namespace, name: "the sidecar at " + at.String(), permit: g.permit,
+		gate: g, namespace: namespace, name: "the sidecar at " + at.String(), ours: true,
 		open: &g.sidecars, connections: maxSidecarConnections, most: g.limits.SidecarConnections,
 	}
 }
@@ -105,18 +105,26 @@ func (g *Gate) Instances(namespace string) *Account {
 	if g == nil {
 		return nil
 	}
-	return &Account{gate: g, namespace: namespace, name: "instances", permit: g.permit}
+	return &Account{gate: g, namespace: namespace, name: "instances", ours: true}
 }
 
 // Account is what one object of a tenant uses. A nil Account has no limits: it is for objects of administrators, and tests.
 type Account struct {
 	gate            *Gate
 	namespace, name string
-	// permit reports whether an address may be connected to.
-	permit func(netip.Addr) bool
+	// ours are servers of instances, which may be in networks where nothing may be that tenants name.
+	ours bool
 	// open counts connections, unless it is nil. connections are those that the object may have, most those of its namespace.
 	open              *queues
 	connections, most int
+}
+
+// permits reports whether the object may be at an address.
+func (a *Account) permits(at netip.Addr) bool {
+	if a.ours {
+		return a.gate.permit(at.Unmap())
+	}
+	return a.gate.Permits(at)
 }
 
 // Begin waits until the object may begin another request. The caller calls done when the answer is decoded.
