@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/openapi"
 	"github.com/lockstep-dns/lockstep/pkg/component"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
@@ -45,6 +46,7 @@ func (o *Options) Config() (*Config, error) {
 	}
 	c := &Config{Generic: generic, Verdicts: o.Verdicts}
 	c.Verdicts.Home = o.Namespace
+	c.Verdicts.Gate = outbound.NewGate(nil, outbound.Limits{Networks: o.Networks})
 	if err := o.CoreAPI.ApplyTo(generic); err != nil {
 		return nil, fmt.Errorf("finding kube-apiserver: %w", err)
 	}

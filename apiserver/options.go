@@ -37,6 +37,8 @@ type Options struct {
 
 	// Verdicts says how DNS servers are asked.
 	Verdicts registry.Options
+	// Networks are where nothing may be that objects of tenants name.
+	Networks outbound.Networks
 	// Namespace is the one that Lockstep runs in: it has the Secrets with the certificates.
 	Namespace string
 	// Vantages are those that ask from elsewhere, each as NAME=https://HOST:PORT. VantageCAFile has authorities that verify their
@@ -93,7 +95,6 @@ func NewOptions() *Options {
 		Verdicts: registry.Options{MaxAge: time.Second, Options: refresh.Options{
 			Options: ask.Options{
 				Deadline: 2 * time.Second, VerifyInterval: 5 * time.Minute, QuestionRate: 2000, Limits: observe.DefaultLimits(),
-				Gate: outbound.NewGate(nil, outbound.Limits{}),
 			},
 			WatchInterval: 500 * time.Millisecond, SignatureNotice: 72 * time.Hour,
 		}},
@@ -124,6 +125,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.TrustAnchorFile, "trust-anchor-file", o.TrustAnchorFile, "file with DS or DNSKEY records, as lines of a zone file, that vouch for the keys of signed zones; it is read again when it changes")
 	fs.DurationVar(&o.Verdicts.SignatureNotice, "signature-notice", o.Verdicts.SignatureNotice, "how long before a DNSSEC signature expires it is reported as Expiring")
 	o.Verdicts.Limits.AddFlags(fs)
+	o.Networks.AddFlag(fs)
 	o.ServerRun.AddUniversalFlags(fs)
 	o.SecureServing.AddFlags(fs)
 	o.Authentication.AddFlags(fs)

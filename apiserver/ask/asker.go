@@ -55,6 +55,10 @@ type Asker struct {
 	names *cache.Expiring
 }
 
+// providerConnections is how many connections with the servers of a DNSProvider there are at a time: as many as the questions to two of
+// them that an observe.Observer has under way.
+const providerConnections = 64
+
 // New returns an Asker for the zones of an index. keys reads transfer keys.
 func New(index *desired.Index, answers *evaluate.Answers, evaluator *evaluate.Evaluator, keys tsigkey.ReadFunc, options Options) *Asker {
 	meter, patience := newMeter(time.Now), newPatience(options.Deadline)
@@ -70,13 +74,14 @@ func New(index *desired.Index, answers *evaluate.Answers, evaluator *evaluate.Ev
 	return a
 }
 
-// chargeTo makes the context of a question to a server of a DNSProvider, which may not be at every address. It is the same context if
-// there is no provider.
+// chargeTo makes the context of a question to a server, which may not be at every address. Connections with a DNSProvider's servers are
+// counted: nobody else waits for a turn there.
 func (a *Asker) chargeTo(ctx context.Context, server observe.Peer) context.Context {
-	if server.Provider == "" {
-		return ctx
+	account := a.options.Gate.Instances(server.Namespace)
+	if server.Provider != "" {
+		account = a.options.Gate.Account(server.Namespace, "DNSProvider "+server.Provider, providerConnections)
 	}
-	return outbound.WithAccount(ctx, a.options.Gate.Account(server.Namespace, "DNSProvider "+server.Provider, 0))
+	return outbound.WithAccount(ctx, account)
 }
 
 // Prefetch asks the servers of an object all that its verdict needs, at once. Nobody waits for the answers here; who asks next

@@ -113,6 +113,7 @@ func (a *Asker) askZonesOnPath(ctx context.Context, p syncstatus.Path, zones []s
 func (a *Asker) askZoneOnPath(ctx context.Context, p syncstatus.Path, zone string, since time.Time) bool {
 	isAsked := func() bool { o, asked := a.answers.OnPath(p, zone); return asked && !o.At.Before(since) }
 	a.pathQuestions.await(ctx, pathQuestion{p, zone}, isAsked, func(ctx context.Context) {
+		ctx = outbound.WithAccount(ctx, a.options.Gate.Instances(p.Namespace))
 		a.answers.KeepOnPath(p, zone, observe.AskAsClient(ctx, p.Addr, zone, p.TCP, a.options.Deadline))
 	})
 	return a.isAnsweredOn(p, zone)

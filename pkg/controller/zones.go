@@ -33,9 +33,11 @@ type Options struct {
 	ZoneTimeout time.Duration
 	// Limits bound what DNS servers can make the controller take.
 	Limits observe.Limits
-	// QuestionRate is how many questions in a second a server that is read by query gets at most.
+	// Networks are where nothing may be that objects of tenants name.
+	Networks outbound.Networks
 	// AskParents has zones above that are not declared here asked and notified.
-	AskParents   bool
+	AskParents bool
+	// QuestionRate is how many questions in a second a server that is read by query gets at most.
 	QuestionRate int
 	// Extensions run in this process as well.
 	Extensions []Extension
@@ -74,6 +76,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.QuestionRate, "max-queries-per-second", o.QuestionRate, "how many queries in a second a DNS server that is read by query gets at most; namespaces take turns")
 	fs.BoolVar(&o.AskParents, "ask-parents", o.AskParents, "whether to ask zones above that are not declared here for DS records of signed zones, and to notify them of CDS records")
 	o.Limits.AddFlags(fs)
+	o.Networks.AddFlag(fs)
 	for _, extension := range o.Extensions {
 		extension.AddFlags(fs)
 	}
@@ -107,7 +110,7 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	keys := keyrotation.NewCache(mgr.GetAPIReader())
-	gate := outbound.NewGate(nil, outbound.Limits{})
+	gate := outbound.NewGate(nil, outbound.Limits{Networks: o.Networks})
 	stores := &dnsprovider.Backends{Reader: mgr.GetAPIReader(), Gate: gate}
 	if err := dnsprovider.Setup(mgr, keys, stores, o.Namespace); err != nil {
 		return err

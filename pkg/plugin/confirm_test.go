@@ -3,6 +3,7 @@ package plugin
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -100,6 +101,10 @@ func (h *heldZone) patch(w http.ResponseWriter, r *http.Request) {
 	if patch.Metadata.ResourceVersion != h.zone.ResourceVersion {
 		h.write(w, http.StatusConflict, apierrors.NewConflict(v1beta1.Resource("dnszones"), "example-com", nil).Status())
 		return
+	}
+	only := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q},"resourceVersion":%q}}`, v1beta1.ConfirmAnnotation, patch.Metadata.Annotations[v1beta1.ConfirmAnnotation], patch.Metadata.ResourceVersion)
+	if string(body) != only {
+		h.Errorf("the patch touches more than the confirmation: %s, want %s", body, only)
 	}
 	h.zone.Annotations = patch.Metadata.Annotations
 	h.write(w, http.StatusOK, h.zone)

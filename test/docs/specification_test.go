@@ -84,7 +84,7 @@ func checkRow(t *testing.T, tests map[string][]string, row, state, proof string)
 // readTests returns the folders in which each test is, by its name.
 func readTests(t *testing.T) map[string][]string {
 	t.Helper()
-	declaration, tests := regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9]+)\(`), map[string][]string{}
+	declaration, tests := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Za-z0-9]+)\(`), map[string][]string{}
 	for _, top := range []string{"apiserver", "cmd", "extensions", "manifests", "pkg", "test", "webhook"} {
 		err := filepath.WalkDir(filepath.Join(Root, top), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, "_test.go") {

@@ -6,18 +6,20 @@ import (
 	"testing"
 )
 
-// outsiders are the fuzz tests of what outsiders send: answers of DNS servers, of etcd and of sidecars, zone files, and requests of
-// external-dns.
+// outsiders are the fuzz tests of what outsiders send: answers of DNS servers, of vantages, of etcd and of sidecars, NOTIFY, zone files, and
+// requests of external-dns.
 var outsiders = map[string][]string{
-	"pkg/dns/dnssec":         {"FuzzAnswers"},
-	"pkg/dns/wire":           {"FuzzReply", "FuzzTransfer"},
-	"pkg/dns/ledger":         {"FuzzEntry"},
-	"pkg/dns/observe":        {"FuzzAnswers"},
-	"pkg/zone/host/coredns":  {"FuzzMessages", "FuzzPages", "FuzzValues"},
-	"pkg/fleet/bindcar":      {"FuzzResponse", "FuzzNotifications"},
-	"pkg/dns/masterfile":     {"FuzzRead"},
-	"extensions/zoneimport":  {"FuzzReadZoneFile"},
-	"extensions/externaldns": {"FuzzRequests"},
+	"pkg/dns/dnssec":           {"FuzzAnswers"},
+	"pkg/dns/wire":             {"FuzzReply", "FuzzTransfer"},
+	"pkg/dns/ledger":           {"FuzzEntry"},
+	"pkg/dns/observe":          {"FuzzAnswers"},
+	"pkg/zone/host/coredns":    {"FuzzMessages", "FuzzPages", "FuzzValues"},
+	"pkg/dns/vantage":          {"FuzzResponse"},
+	"pkg/fleet/bindcar":        {"FuzzResponse", "FuzzNotifications"},
+	"pkg/fleet/bindcar/notify": {"FuzzNotify"},
+	"pkg/dns/masterfile":       {"FuzzRead"},
+	"extensions/zoneimport":    {"FuzzReadZoneFile"},
+	"extensions/externaldns":   {"FuzzRequests"},
 }
 
 // Every decoder of what outsiders send is fuzzed, and begins with a corpus.

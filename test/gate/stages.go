@@ -82,7 +82,7 @@ func programs(release string) []string {
 // stages is the one place that says which test runs when. TestEveryTestHasAStage holds it against the code.
 var stages = []stage{
 	{name: "unit", lane: laneCheck, buildFlags: raced, without: slices.Concat(zoneFiles, answers), packages: []string{"./apiserver/...", "./cmd/...", "./extensions/...", "./manifests/...", "./pkg/...", "./webhook/...",
-		"./test/bench/report", "./test/docs", "./test/fault", "./test/gate", "./test/kube", "./test/lint/...", "./test/model", "./test/monitoring"},
+		"./test/bench/report", "./test/docs", "./test/fault", "./test/gate", "./test/heap", "./test/kube", "./test/lint/...", "./test/model", "./test/monitoring"},
 		flags: []string{"-timeout=30m"}}, // The race detector makes imports of 100,000 records take minutes.
 	{name: "unit-release", lane: laneCheck, module: "release", packages: []string{"./..."}, without: []string{"TestRelease"}},
 

@@ -110,20 +110,30 @@ func TestReviewOfWhatLeadsElsewhere(t *testing.T) {
 		change(z)
 		return z
 	}
+	stays := func(*v1beta1.DNSZone) {}
+	consents := func(z *v1beta1.DNSZone) {
+		z.Annotations = map[string]string{v1beta1.AllowInstanceNamespacesAnnotation: "host"}
+	}
 	for name, c := range map[string]struct {
 		namespace string
 		change    func(*v1beta1.DNSZone)
+		before    func(*v1beta1.DNSZone) // what the zone was
 	}{
-		"clusterRef":         {"evil", func(z *v1beta1.DNSZone) { z.Spec.ClusterRef = "shared" }},
-		"clusterProviderRef": {"evil", func(z *v1beta1.DNSZone) { z.Spec.ClusterProviderRef = "shared" }},
-		"an annotation": {"evil", func(z *v1beta1.DNSZone) {
-			z.Annotations = map[string]string{v1beta1.AllowInstanceNamespacesAnnotation: "host"}
+		"clusterRef":         {"evil", func(z *v1beta1.DNSZone) { z.Spec.ClusterRef = "shared" }, stays},
+		"clusterProviderRef": {"evil", func(z *v1beta1.DNSZone) { z.Spec.ClusterProviderRef = "shared" }, stays},
+		"an annotation":      {"evil", consents, stays},
+		"bind9InstancesFrom": {"evil", consents, func(z *v1beta1.DNSZone) {
+			consents(z)
+			z.Spec.Bind9InstancesFrom[0].Selector.MatchLabels = map[string]string{"app": "others"}
 		}},
-		"providerRefs": {"bank", func(z *v1beta1.DNSZone) { z.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "p"}} }},
+		"another DNSProvider": {"bank", func(z *v1beta1.DNSZone) { z.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "p"}} }, func(z *v1beta1.DNSZone) {
+			z.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "former"}}
+		}},
+		"providerRefs": {"bank", func(z *v1beta1.DNSZone) { z.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "p"}} }, stays},
 	} {
 		t.Run(name, func(t *testing.T) {
 			victim := on("bank", "2026-01-02T00:00:00Z", c.change)
-			before := on(c.namespace, "2026-01-01T00:00:00Z", func(*v1beta1.DNSZone) {})
+			before := on(c.namespace, "2026-01-01T00:00:00Z", c.before)
 			after := on(c.namespace, "2026-01-01T00:00:00Z", c.change)
 			v, err := zoneReviewer{newStaticObjects(victim, cluster, guests)}.reviewPermission(quick(t), after, before)
 			if err != nil || len(v.Problems) != 1 {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"reflect"
 	"strings"
@@ -85,13 +86,16 @@ func compiledPolicy(t *testing.T, file, name string) validating.Validator {
 		variables = append(variables, &validating.Variable{Name: v.Name, Expression: v.Expression})
 	}
 	compiler.CompileAndStoreVariables(variables, withAuthorizer, environment.StoredExpressions)
-	var rules, messages, none []cel.ExpressionAccessor
+	var rules, messages, annotations []cel.ExpressionAccessor
+	for _, a := range policy.Spec.AuditAnnotations {
+		annotations = append(annotations, &validating.AuditAnnotationCondition{Key: a.Key, ValueExpression: a.ValueExpression})
+	}
 	for _, v := range policy.Spec.Validations {
 		rules = append(rules, &validating.ValidationCondition{Expression: v.Expression, Reason: v.Reason})
 		messages = append(messages, &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression})
 	}
 	return validating.NewValidator(compiler.CompileCondition(rules, withAuthorizer, environment.StoredExpressions), matcher,
-		compiler.CompileCondition(none, withAuthorizer, environment.StoredExpressions),
+		compiler.CompileCondition(annotations, withAuthorizer, environment.StoredExpressions),
 		compiler.CompileCondition(messages, cel.OptionalVariableDeclarations{}, environment.StoredExpressions), policy.Spec.FailurePolicy, nil)
 }
 
@@ -112,6 +116,32 @@ type policyRequest struct {
 // refusal returns what is answered; empty when the request is accepted.
 func (r policyRequest) refusal(t *testing.T, policy validating.Validator) string {
 	t.Helper()
+	var refusals []string
+	for _, d := range r.judge(t, policy).Decisions {
+		if d.Action != validating.ActionAdmit {
+			refusals = append(refusals, d.Message)
+		}
+	}
+	return strings.Join(refusals, "\n")
+}
+
+// audited returns what is published of the request in the audit log, by key.
+func (r policyRequest) audited(t *testing.T, policy validating.Validator) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, a := range r.judge(t, policy).AuditAnnotations {
+		switch a.Action {
+		case validating.AuditAnnotationActionPublish:
+			all[a.Key] = a.Value
+		case validating.AuditAnnotationActionError:
+			t.Errorf("audit annotation %s: %s", a.Key, a.Error)
+		}
+	}
+	return all
+}
+
+func (r policyRequest) judge(t *testing.T, policy validating.Validator) validating.ValidateResult {
+	t.Helper()
 	operation := admission.Update
 	switch {
 	case r.old == "":
@@ -129,13 +159,7 @@ func (r policyRequest) refusal(t *testing.T, policy validating.Validator) string
 	if strings.Contains(r.object, "namespace: dns}") {
 		namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "dns", Labels: map[string]string{"pod-security.kubernetes.io/enforce": r.level}}}
 	}
-	var refusals []string
-	for _, d := range policy.Validate(t.Context(), schema.GroupVersionResource{}, versioned, nil, namespace, celconfig.RuntimeCELCostBudget, r.rights).Decisions {
-		if d.Action != validating.ActionAdmit {
-			refusals = append(refusals, d.Message)
-		}
-	}
-	return strings.Join(refusals, "\n")
+	return policy.Validate(t.Context(), schema.GroupVersionResource{}, versioned, nil, namespace, celconfig.RuntimeCELCostBudget, r.rights)
 }
 
 // expect requires that the answer contains all of want, or with nothing wanted that the request is accepted.
@@ -311,6 +335,30 @@ func TestSecretsNeedTheRightToGetThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			policyRequest{rights: c.rights, object: c.object, old: c.old}.expect(t, policy, c.want...)
+		})
+	}
+}
+
+// The audit log has which Secrets a request newly names or uses elsewhere, granted or not, and nothing of other requests.
+func TestReviewOfSecretsIsAudited(t *testing.T) {
+	policy := compiledPolicy(t, basePolicies, "lockstep-secrets")
+	const etcd = `{metadata: {namespace: dns}, spec: {coreDNS: {etcd: {endpoints: ["https://a:2379"], credentialsSecretRef: {name: database}}}}}`
+	for name, c := range map[string]struct {
+		request policyRequest
+		want    map[string]string
+	}{
+		"granted":          {policyRequest{rights: rights{"secrets in dns": true}, object: etcd}, map[string]string{"reviewed-secrets": "get database in namespace dns"}},
+		"refused":          {policyRequest{object: etcd}, map[string]string{"reviewed-secrets": "get database in namespace dns"}},
+		"used elsewhere":   {policyRequest{object: strings.Replace(etcd, "//a", "//b", 1), old: etcd}, map[string]string{"reviewed-secrets": "get database in namespace dns"}},
+		"one that stays":   {policyRequest{object: etcd, old: etcd}, map[string]string{}},
+		"a global cluster": {policyRequest{object: `{metadata: {}, spec: {primary: {rndcSecretRef: {name: a}, rndcKey: {secretRef: {name: b}}}}}`}, map[string]string{"reviewed-secrets": "get a, b in all namespaces"}},
+		"no Secret at all": {policyRequest{object: `{metadata: {namespace: dns}, spec: {role: primary}}`}, map[string]string{}},
+		"one that goes":    {policyRequest{object: `{metadata: {namespace: dns}, spec: {}}`, old: etcd}, map[string]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.request.audited(t, policy); !maps.Equal(got, c.want) {
+				t.Errorf("published %v, want %v", got, c.want)
+			}
 		})
 	}
 }

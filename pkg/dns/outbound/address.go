@@ -9,6 +9,9 @@ import (
 // Forbidden describes the addresses that Permits refuses, for messages.
 const Forbidden = "loopback, link-local, multicast, unspecified and metadata addresses are not allowed, nor IPv6 forms of such IPv4 addresses"
 
+// forbiddenWithNetworks is Forbidden where NetworksFlag is set.
+const forbiddenWithNetworks = Forbidden + ", nor networks of " + NetworksFlag
+
 // metadata are the services of clouds that tell any program on a node about that node, at addresses that look like any other.
 var metadata = map[netip.Addr]bool{
 	netip.MustParseAddr("fd00:ec2::254"):   true, // Amazon
@@ -37,29 +40,39 @@ func Permits(a netip.Addr) bool {
 	if !a.IsGlobalUnicast() || a.Zone() != "" || metadata[a] || thisNetwork.Contains(a) {
 		return false
 	}
+	for _, inside := range embeddedIn(a) {
+		if !thisNetwork.Contains(inside) && !Permits(inside) { // A prefix of another length puts zeros there.
+			return false
+		}
+	}
+	return true
+}
+
+// embeddedIn are the IPv4 addresses that an IPv6 address may contain.
+func embeddedIn(a netip.Addr) (inside []netip.Addr) {
 	for _, e := range embeddings {
 		if !e.prefix.Contains(a) {
 			continue
 		}
 		raw := a.As16()
 		for _, at := range e.bytes {
-			inside := netip.AddrFrom4([4]byte{raw[at[0]], raw[at[1]], raw[at[2]], raw[at[3]]})
-			if !thisNetwork.Contains(inside) && !Permits(inside) { // A prefix of another length puts zeros there.
-				return false
-			}
+			inside = append(inside, netip.AddrFrom4([4]byte{raw[at[0]], raw[at[1]], raw[at[2]], raw[at[3]]}))
 		}
 	}
-	return true
+	return inside
 }
 
-// ErrForbidden is the use of an address that Permits refuses.
+// ErrForbidden is the use of an address that nobody may name, or that is in forbidden networks.
 var ErrForbidden = errors.New("address not allowed")
 
-// forbiddenError says which address.
-type forbiddenError struct{ netip.Addr }
+// forbiddenError says which address, and which are forbidden.
+type forbiddenError struct {
+	netip.Addr
+	rule string
+}
 
 func (e forbiddenError) Error() string {
-	return fmt.Sprintf("the address %s may not be used: %s", e.Addr, Forbidden)
+	return fmt.Sprintf("the address %s may not be used: %s", e.Addr, e.rule)
 }
 
 // Is implements errors.Is.

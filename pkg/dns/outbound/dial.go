@@ -49,16 +49,16 @@ func (a *Account) Dial(ctx context.Context, network, address string) (net.Conn, 
 		return dialer.DialContext(ctx, network, address)
 	}
 	leave := func() {}
-	if a.connections > 0 {
-		if leave, err = a.enter(ctx, &a.gate.connections, "connections", a.connections, a.gate.limits.Connections); err != nil {
+	if a.open != nil {
+		if leave, err = a.enter(ctx, a.open, "connections", a.connections, a.most); err != nil {
 			return nil, err
 		}
 	}
 	control := dialer.Control
 	dialer.Control = func(network, address string, raw syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
-		if err == nil && !a.gate.permit(at.Addr().Unmap()) {
-			err = forbiddenError{at.Addr()}
+		if err == nil && !a.permits(at.Addr()) {
+			err = forbiddenError{at.Addr(), a.gate.Forbidden()}
 		}
 		if err == nil && control != nil {
 			err = control(network, address, raw)
@@ -77,11 +77,10 @@ func (a *Account) Dial(ctx context.Context, network, address string) (net.Conn, 
 // may have: an idle one is better closed then.
 func IsCrowded(open net.Conn) bool {
 	c, ok := open.(*conn)
-	if !ok || c.account.connections == 0 {
+	if !ok || c.account.open == nil {
 		return false
 	}
-	q := &c.account.gate.connections
-	return q.isCrowded(c.account.object()) || q.isCrowded(c.account.namespace)
+	return c.account.open.isCrowded(c.account.object()) || c.account.open.isCrowded(c.account.namespace)
 }
 
 // absolute makes the host name of an address absolute: what tenants name is not completed with our search path.

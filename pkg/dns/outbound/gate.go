@@ -12,11 +12,15 @@ import (
 type Limits struct {
 	// Connections are those of one namespace that are open at the same time. Default: 128.
 	Connections int
+	// SidecarConnections are those with the sidecars of one namespace's instances that are open at the same time. Default: 1024.
+	SidecarConnections int
 	// Requests are those of one namespace under way at the same time whose answers are decoded in one piece; one object gets half
 	// of them, and all namespaces together four times as many. Default: 8.
 	Requests int
 	// Bytes are the memory of all answers that are in use. One namespace gets half of it. Default: 256 MiB.
 	Bytes int64
+	// Networks are where nothing may be that objects of tenants name. Servers of instances may: these are in the networks of pods.
+	Networks Networks
 }
 
 // Gate counts what tenants use. It is safe for concurrent use.
@@ -24,8 +28,8 @@ type Gate struct {
 	// permit reports whether an address may be connected to.
 	permit func(netip.Addr) bool
 	limits Limits
-	// Both are counted by namespace, and by object.
-	connections, requests queues
+	// All are counted by namespace, and by object.
+	connections, sidecars, requests queues
 
 	mu    sync.Mutex
 	used  int64
@@ -40,6 +44,9 @@ func NewGate(permit func(netip.Addr) bool, l Limits) *Gate {
 	if l.Connections <= 0 {
 		l.Connections = 128
 	}
+	if l.SidecarConnections <= 0 {
+		l.SidecarConnections = 1024
+	}
 	if l.Requests <= 0 {
 		l.Requests = 8
 	}
@@ -49,21 +56,75 @@ func NewGate(permit func(netip.Addr) bool, l Limits) *Gate {
 	return &Gate{permit: permit, limits: l, bytes: map[string]int64{}}
 }
 
-// Account makes the account of an object, which has at most so many connections at the same time; name may stand for all objects of the
-// namespace. With 0 connections are not counted, and only addresses checked: whoever holds what others need, such as a turn at a server
-// that several namespaces use, must not wait for a connection, and bounds their number by these. A nil Gate has nil Accounts.
+// Permits reports whether an object of a tenant may name an address. A nil Gate permits what Permits permits.
+func (g *Gate) Permits(a netip.Addr) bool {
+	if g == nil {
+		return Permits(a)
+	}
+	return g.permit(a.Unmap()) && !g.limits.Networks.contain(a)
+}
+
+// Forbidden describes the addresses that Permits refuses, for messages.
+func (g *Gate) Forbidden() string {
+	if g == nil || len(g.limits.Networks) == 0 {
+		return Forbidden
+	}
+	return forbiddenWithNetworks
+}
+
+// Account makes the account of an object that names servers, which has at most so many connections at the same time; name may stand for
+// all objects of the namespace. A nil Gate has nil Accounts.
 func (g *Gate) Account(namespace, name string, connections int) *Account {
 	if g == nil {
 		return nil
 	}
-	return &Account{gate: g, namespace: namespace, name: name, connections: connections}
+	return &Account{
+		gate: g, namespace: namespace, name: name,
+		open: &g.connections, connections: connections, most: g.limits.Connections,
+	}
+}
+
+// maxSidecarConnections is how many connections with one sidecar there are at the same time: more than zones are worked on at a server.
+const maxSidecarConnections = 128
+
+// Sidecar makes the account of a sidecar of a namespace's instances. What is connected to the namespace's DNSProviders is counted apart: a
+// namespace of servers has a notification stream with each of its sidecars.
+func (g *Gate) Sidecar(namespace string, at netip.Addr) *Account {
+	if g == nil {
+		return nil
+	}
+	return &Account{
+		gate: g, namespace: namespace, name: "the sidecar at " + at.String(), ours: true,
+		open: &g.sidecars, connections: maxSidecarConnections, most: g.limits.SidecarConnections,
+	}
+}
+
+// Instances makes the account of the DNS servers of a namespace's instances. Their addresses are checked. Their connections are not counted:
+// whoever holds a turn at a server that several namespaces use must not wait for a connection, and these turns bound them.
+func (g *Gate) Instances(namespace string) *Account {
+	if g == nil {
+		return nil
+	}
+	return &Account{gate: g, namespace: namespace, name: "instances", ours: true}
 }
 
 // Account is what one object of a tenant uses. A nil Account has no limits: it is for objects of administrators, and tests.
 type Account struct {
 	gate            *Gate
 	namespace, name string
-	connections     int
+	// ours are servers of instances, which may be in networks where nothing may be that tenants name.
+	ours bool
+	// open counts connections, unless it is nil. connections are those that the object may have, most those of its namespace.
+	open              *queues
+	connections, most int
+}
+
+// permits reports whether the object may be at an address.
+func (a *Account) permits(at netip.Addr) bool {
+	if a.ours {
+		return a.gate.permit(at.Unmap())
+	}
+	return a.gate.Permits(at)
 }
 
 // Begin waits until the object may begin another request. The caller calls done when the answer is decoded.

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/lockstep-dns/lockstep/test/tcpserver"
 )
 
@@ -96,8 +98,11 @@ func TestForbiddenAddresses(t *testing.T) {
 			}
 		}
 	}
-	if _, err := NewGate(nil, Limits{}).Account("a", "uncounted", 0).Dial(t.Context(), "tcp", server); err == nil {
-		t.Error("an account that counts no connections checks no addresses")
+	at := netip.MustParseAddrPort(server).Addr()
+	for of, a := range map[string]*Account{"instances": NewGate(nil, Limits{}).Instances("a"), "a sidecar": NewGate(nil, Limits{}).Sidecar("a", at)} {
+		if _, err := a.Dial(t.Context(), "tcp", server); !errors.Is(err, ErrForbidden) {
+			t.Errorf("the account of %s checks no addresses: %v", of, err)
+		}
 	}
 	c, err := Dial(t.Context(), "tcp", server)
 	if err != nil {
@@ -132,7 +137,7 @@ func TestAccountsByAddress(t *testing.T) {
 			t.Errorf("connection %d: crowded is %t", i, !step.crowded)
 		}
 	}
-	for of, a := range map[string]*Account{"no account": nil, "a gate that is nil": (*Gate)(nil).Account("a", "one", 1), "an account that counts nothing": g.Account("a", "one", 0)} {
+	for of, a := range map[string]*Account{"no account": nil, "a gate that is nil": (*Gate)(nil).Account("a", "one", 1), "an account that counts nothing": g.Instances("a")} {
 		c, err := Dial(at(a), "tcp", server)
 		if err != nil {
 			t.Fatal(err)
@@ -226,5 +231,50 @@ func TestRequestsAreBounded(t *testing.T) {
 	done()
 	if _, err := g.Account("z", "one", 1).Begin(over); err != nil {
 		t.Error(err)
+	}
+}
+
+// What tenants name is in none of the forbidden networks, in no form. Servers of instances, whose pods are there, may be.
+func TestForbiddenNetworks(t *testing.T) {
+	var networks Networks
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	networks.AddFlag(flags)
+	if err := flags.Parse([]string{"--forbidden-networks=10.96.0.0/12, fd00:10::/108", NetworksFlag + "=127.0.0.0/8"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := networks.String(), "10.96.0.0/12,fd00:10::/108,127.0.0.0/8"; got != want {
+		t.Errorf("the flag is %q, want %q", got, want)
+	}
+	for text, want := range map[string]string{"10.96.0.1/12": "an address in the network 10.96.0.0/12", "10.96.0.1": "no network", "": "no network"} {
+		if err := new(Networks).Set(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	g := NewGate(nil, Limits{Networks: networks})
+	for address, want := range map[string]bool{
+		"10.96.0.10": false, "::ffff:10.96.0.10": false, "64:ff9b::a60:a": false, "2002:a60:a::1": false, "fd00:10::7": false,
+		"10.112.0.1": true, "fd00:11::7": true, "192.0.2.1": true, "169.254.169.254": false,
+	} {
+		if got := g.Permits(netip.MustParseAddr(address)); got != want {
+			t.Errorf("%s: %t, want %t", address, got, want)
+		}
+	}
+	server := startSilent(t)
+	open := NewGate(anywhere, Limits{Networks: networks})
+	_, err := open.Account("a", "one", 1).Dial(t.Context(), "tcp", server)
+	if !errors.Is(err, ErrForbidden) || !strings.Contains(err.Error(), NetworksFlag) {
+		t.Errorf("a tenant's server: %v", err)
+	}
+	at := netip.MustParseAddrPort(server).Addr()
+	for of, a := range map[string]*Account{"instances": open.Instances("a"), "a sidecar": open.Sidecar("a", at)} {
+		c, err := a.Dial(t.Context(), "tcp", server)
+		if err != nil {
+			t.Errorf("%s: %v", of, err)
+			continue
+		}
+		_ = c.Close()
+	}
+	if (*Gate)(nil).Permits(at) || !(*Gate)(nil).Permits(netip.MustParseAddr("10.96.0.10")) {
+		t.Error("without a gate other addresses are permitted than by Permits")
 	}
 }

@@ -94,19 +94,24 @@ func (c *Client) send(ctx context.Context, q request) ([]answer, error) {
 		return nil, err
 	}
 	defer reply.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(reply.Body, maxResponse))
-	if err != nil {
-		return nil, err
-	}
 	if reply.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("status %d", reply.StatusCode)
+	}
+	return readAnswers(reply.Body, len(q.Questions))
+}
+
+// readAnswers reads a response with so many answers.
+func readAnswers(body io.Reader, want int) ([]answer, error) {
+	raw, err := io.ReadAll(io.LimitReader(body, maxResponse))
+	if err != nil {
+		return nil, err
 	}
 	var r response
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return nil, err
 	}
-	if len(r.Answers) != len(q.Questions) {
-		return nil, fmt.Errorf("%d answers to %d questions", len(r.Answers), len(q.Questions))
+	if len(r.Answers) != want {
+		return nil, fmt.Errorf("%d answers to %d questions", len(r.Answers), want)
 	}
 	return r.Answers, nil
 }
@@ -119,7 +124,7 @@ func (a answer) observation(q Question, zone string, at time.Time) observe.Obser
 		return o
 	}
 	o.Rcode, o.AA, o.ServerID = a.Rcode&0xfff, a.AA, wire.PrintableID([]byte(a.ServerID))
-	o.RTT = min(max(time.Duration(a.Microseconds), 0)*time.Microsecond, time.Minute)
+	o.RTT = time.Duration(min(max(a.Microseconds, 0), time.Minute.Microseconds())) * time.Microsecond
 	if a.SOA != nil && a.AA && o.Rcode == dns.RcodeSuccess {
 		o.Authoritative, o.SOA, o.Serial = true, *a.SOA, a.SOA.Serial
 	}

@@ -29,15 +29,17 @@ type Options struct {
 	QuestionRate int
 	Deadline     time.Duration
 
+	// Networks are those that nothing is asked in.
+	Networks outbound.Networks
+
 	caller string
-	gate   *outbound.Gate
 }
 
 // NewOptions returns the defaults. caller is the identity in the certificate of whoever is answered.
 func NewOptions(caller string) *Options {
 	return &Options{
 		Address: ":8453", ProbeAddress: ":8080", Ports: []int{53}, QuestionRate: 200, Deadline: 2 * time.Second,
-		caller: caller, gate: outbound.NewGate(nil, outbound.Limits{Connections: maxConnections}),
+		caller: caller,
 	}
 }
 
@@ -50,6 +52,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "file with the authorities that verify the API server's certificate: ca.crt of the Secret lockstep-apiserver-client")
 	fs.IntSliceVar(&o.Ports, "ports", o.Ports, "ports at which name servers may be asked")
 	fs.IntVar(&o.QuestionRate, "max-queries-per-second", o.QuestionRate, "how many questions are asked in a second at most, whoever wants to know")
+	o.Networks.AddFlag(fs)
 	fs.DurationVar(&o.Deadline, "deadline", o.Deadline, "how long a name server may take to answer")
 }
 
@@ -82,7 +85,7 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 	const handshake = 2 * time.Second
 	server := &http.Server{
-		Handler: newServer(o, o.gate), ReadHeaderTimeout: handshake, ReadTimeout: 5 * time.Second, WriteTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 8 << 10,
+		Handler: newServer(o, outbound.NewGate(nil, outbound.Limits{Connections: maxConnections, Networks: o.Networks})), ReadHeaderTimeout: handshake, ReadTimeout: 5 * time.Second, WriteTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 8 << 10,
 	}
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(tls.NewListener(netutil.LimitListener(listener, 256), config)) }()

@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 
@@ -184,34 +186,53 @@ func TestBombs(t *testing.T) {
 	const limit = 16 << 20
 	for name, bomb := range bombs {
 		t.Run(name, func(t *testing.T) {
-			sent := 0
-			done := make(chan struct{})
-			server := hostileServer(t, func(request *dns.Msg, write func([]byte) error) {
-				defer close(done)
-				for n := 0; ; n++ {
-					if write(bomb(request, n).bytes()) != nil {
-						return
+			cost := heap.OfChild(t, func() string {
+				return hostileServer(t, func(request *dns.Msg, write func([]byte) error) {
+					for n := 0; write(bomb(request, n).bytes()) == nil; n++ {
 					}
-					sent = n
-				}
-			})
-			var err error
-			peak := heap.Peak(func() {
+				}).String()
+			}, func(server string) {
 				var from *rrset.SOA
 				if name == "incremental" {
 					from = &rrset.SOA{MName: "ns.", RName: "hm.", Serial: 1}
 				}
-				_, err = wire.Transfer(t.Context(), server, zone, from, nil, wire.WithLimits(wire.Limits{Bytes: limit}))
+				_, err := wire.Transfer(t.Context(), netip.MustParseAddrPort(server), zone, from, nil, wire.WithLimits(wire.Limits{Bytes: limit}))
+				if !errors.Is(err, wire.ErrTooLarge) || !strings.Contains(err.Error(), "at "+server+": the zone exceeds the limit of 16777216 bytes, which --max-zone-bytes sets") {
+					t.Errorf("error %v", err)
+				}
 			})
-			<-done
-			t.Logf("%d messages sent, at most %d MiB taken: %v", sent, peak>>20, err)
-			if !errors.Is(err, wire.ErrTooLarge) || !strings.Contains(err.Error(), "at "+server.String()+": the zone exceeds the limit of 16777216 bytes, which --max-zone-bytes sets") {
-				t.Errorf("error %v", err)
-			}
-			if peak > 12*limit {
-				t.Errorf("%d MiB taken with a limit of %d", peak>>20, limit>>20)
+			t.Logf("at most %d MiB taken, given up after %s", cost.Bytes>>20, cost.Time)
+			if cost.Bytes > 5*limit {
+				t.Errorf("%d MiB taken with a limit of %d", cost.Bytes>>20, limit>>20)
 			}
 		})
+	}
+}
+
+// TestSlowBytes: a transfer whose message comes byte by byte, without end, is given up and takes nothing.
+func TestSlowBytes(t *testing.T) {
+	cost := heap.OfChild(t, func() string {
+		return tcpserver.Start(t, func(conn net.Conn) {
+			tick := time.NewTicker(10 * time.Millisecond)
+			defer tick.Stop()
+			for {
+				if _, err := conn.Write([]byte{0xff}); err != nil {
+					return
+				}
+				<-tick.C
+			}
+		}).String()
+	}, func(server string) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		var timeout net.Error
+		if _, err := wire.Transfer(ctx, netip.MustParseAddrPort(server), zone, nil, nil); !errors.As(err, &timeout) || !timeout.Timeout() || ctx.Err() != nil {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Logf("at most %d MiB taken, given up after %s", cost.Bytes>>20, cost.Time)
+	if cost.Bytes > 8<<20 {
+		t.Errorf("%d MiB taken", cost.Bytes>>20)
 	}
 }
 

@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 )
 
 // Address is a sidecar as its callers know it.
@@ -52,11 +55,19 @@ func parseHostname(host string) (netip.Addr, error) {
 // handshakeTimeout is how long preparing a connection may take, and its handshake again.
 const handshakeTimeout = 3 * time.Second
 
-// dial connects to an address. Requests to the sidecars of an instance come from all zones on it, so that none waits for a connection:
-// they are bounded by what asks, and not counted.
+// accountKey is the key, in the context of a request, of the account that its connection is charged to.
+type accountKey struct{}
+
+// dial connects to an address for the account of the request. It waits no longer than a request does: the context is no longer that of a
+// request that got another's connection meanwhile.
 func (o ClientOptions) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	return o.Gate.Account("", "sidecars", 0).Dial(ctx, network, address)
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, errNoConnection)
+	defer cancel()
+	account, _ := ctx.Value(accountKey{}).(*outbound.Account)
+	return account.Dial(ctx, network, address)
 }
+
+var errNoConnection = errors.New("no connection in time")
 
 // dialTLS connects to a name that hostname made and verifies the certificate with the authorities of this moment.
 func (o ClientOptions) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {

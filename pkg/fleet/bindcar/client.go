@@ -2,6 +2,7 @@ package bindcar
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -24,7 +25,7 @@ type ClientOptions struct {
 	// TLS returns the client's certificate and the authorities that verify those of sidecars, for each new connection. Without it
 	// the client speaks plain HTTP, which is for tests.
 	TLS func(context.Context) (*tls.Config, error)
-	// Gate decides which addresses sidecars may have; nil permits all.
+	// Gate decides which addresses sidecars may have, and counts connections with those of one namespace; nil permits all.
 	Gate *outbound.Gate
 }
 
@@ -37,23 +38,27 @@ type Client struct {
 	maxSilence time.Duration
 	// secure says that HTTPS is spoken.
 	secure bool
+	gate   *outbound.Gate
 }
 
 // idleConnections is how many connections to each sidecar are kept open: as many as a controller that works on many zones
 // at once uses. A new one costs both ends a handshake, which takes longer than adding a zone.
 const idleConnections = 32
 
+// allIdleConnections is how many connections to all sidecars are kept open without a request: half of those that one namespace may have,
+// so that idle ones never keep others from being made.
+const allIdleConnections = 512
+
 // maxRest is how much of a response that nobody wants is read, in bytes: the connection of one that was not read to its end is closed.
 const maxRest = 4 << 10
 
 // NewClient returns a client that keeps its connections open.
 func NewClient(options ClientOptions) *Client {
+	options.Timeout = cmp.Or(options.Timeout, 30*time.Second)
 	timeout := options.Timeout
-	if timeout == 0 {
-		timeout = 30 * time.Second
-	}
 	connections := &http.Transport{
 		DialContext:           options.dial,
+		MaxIdleConns:          allIdleConnections,
 		MaxIdleConnsPerHost:   idleConnections,
 		IdleConnTimeout:       90 * time.Second,
 		ResponseHeaderTimeout: timeout,
@@ -66,6 +71,7 @@ func NewClient(options ClientOptions) *Client {
 		streams:    &http.Client{Transport: connections},
 		maxSilence: 3 * HeartbeatInterval,
 		secure:     options.TLS != nil,
+		gate:       options.Gate,
 	}
 }
 
@@ -165,7 +171,7 @@ func (c *Client) sendRequest(ctx context.Context, method string, server Address,
 			return fmt.Errorf("encoding the request: %w", err)
 		}
 	}
-	response, err := doRequest(ctx, c.http, method, c.endpointURL(server, path), body)
+	response, err := c.doRequest(ctx, c.http, method, server, path, body)
 	if err != nil {
 		return err
 	}
@@ -176,8 +182,10 @@ func (c *Client) sendRequest(ctx context.Context, method string, server Address,
 	return decodeResponse(response, out)
 }
 
-func doRequest(ctx context.Context, client *http.Client, method, target string, body []byte) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+// doRequest sends a request by one of the two clients. A new connection is charged to the namespace of the sidecar's instance.
+func (c *Client) doRequest(ctx context.Context, client *http.Client, method string, server Address, path string, body []byte) (*http.Response, error) {
+	ctx = context.WithValue(ctx, accountKey{}, c.gate.Sidecar(server.Namespace, server.Addr.Addr()))
+	request, err := http.NewRequestWithContext(ctx, method, c.endpointURL(server, path), bytes.NewReader(body))
 	if err != nil {
 		return nil, unreachable(err)
 	}

@@ -2,6 +2,8 @@ package bindcar
 
 import (
 	"cmp"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -122,8 +124,28 @@ func connectionError(err error) *Error {
 
 func unreachable(err error) *Error {
 	details := err.Error()
+	if verification := (*tls.CertificateVerificationError)(nil); errors.As(err, &verification) {
+		details = certificateProblem(verification)
+	}
 	if network := (*net.OpError)(nil); errors.As(err, &network) {
 		details = network.Err.Error() // without addresses, of which our own is another one each time
 	}
 	return &Error{Reason: reason.BindcarUnreachable, Message: "cannot connect to Bindcar API", Details: details, Err: err}
+}
+
+// certificateProblem is what kind of problem a certificate has. Whatever is at the address may be somebody else's server: the names and
+// authorities in its certificate are not for everybody who may read a status.
+func certificateProblem(err error) string {
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &authority):
+		return "the certificate there is of another authority"
+	case errors.As(err, &name):
+		return "the certificate there is not of this instance"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "the certificate there has expired, or is not valid yet"
+	}
+	return "the certificate there is not valid"
 }

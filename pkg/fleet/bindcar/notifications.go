@@ -27,7 +27,7 @@ func (c *Client) ReadNotifications(ctx context.Context, server Address, fn func(
 	defer cancel(nil)
 	watchdog := time.AfterFunc(c.maxSilence, func() { cancel(errStreamSilent) })
 	defer watchdog.Stop()
-	body, err := c.openStream(ctx, c.endpointURL(server, "/notices"))
+	body, err := c.openStream(ctx, server)
 	if err == nil {
 		defer func() { _ = body.Close() }()
 		err = c.readStream(body, watchdog, fn)
@@ -38,8 +38,8 @@ func (c *Client) ReadNotifications(ctx context.Context, server Address, fn func(
 	return err
 }
 
-func (c *Client) openStream(ctx context.Context, target string) (io.ReadCloser, error) {
-	response, err := doRequest(ctx, c.streams, http.MethodGet, target, nil)
+func (c *Client) openStream(ctx context.Context, server Address) (io.ReadCloser, error) {
+	response, err := c.doRequest(ctx, c.streams, http.MethodGet, server, "/notices", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,8 @@ const (
 	maxResponse = 1 << 20
 	// maxListResponse is more than the list of 100,000 zones takes.
 	maxListResponse = 64 << 20
+	// maxFields is how many fields a list has, known or not.
+	maxFields = 32
 	// maxItem is for one zone of a list.
 	maxItem = 16 << 10
 	// maxListMemory is for a decoded list, maxListsMemory for all lists that are decoded at the same time.
@@ -94,14 +96,17 @@ func decodeZoneList(body io.Reader, list *ZoneList) error {
 	if err := d.expect(json.Delim('{')); err != nil {
 		return err
 	}
-	for d.More() {
+	for n := 0; d.More(); n++ {
+		if n == maxFields {
+			return fmt.Errorf("%w: it has more than %d fields", errTooLarge, maxFields)
+		}
 		field, err := d.Token()
 		if err != nil {
 			return err
 		}
 		switch field {
 		case "zones":
-			err = decodeArray(d, &list.Zones, sizeOfName)
+			err = decodeArray(d, &list.Zones, sizeOfListed)
 		case "items":
 			err = decodeArray(d, &list.Items, sizeOfZone)
 		case "count":
@@ -170,8 +175,12 @@ func (d *listDecoder) expect(want json.Delim) error {
 // Sizes of strings and zones in memory, in bytes, beside their text; slices have room to grow.
 const (
 	nameOverhead = 2 * 16
-	zoneOverhead = 2 * 256
+	// listedOverhead is that of a name in a list of its own, with what decoding it leaves behind: a list is to be refused within seconds.
+	listedOverhead = 128
+	zoneOverhead   = 2 * 256
 )
+
+func sizeOfListed(name string) int { return listedOverhead + len(name) }
 
 func sizeOfName(name string) int { return nameOverhead + len(name) }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -190,5 +192,32 @@ func changeSecret(t *testing.T, client *fake.Clientset, name, key string, value 
 	secret.Data[key] = value
 	if _, err := client.CoreV1().Secrets("ns").Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What others have put on a Secret outlives that it is issued anew.
+func TestKeeperKeepsOthersMetadata(t *testing.T) {
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	k, client := keeperAt(&now)
+	syncOnce(t, k)
+	secrets := client.CoreV1().Secrets("ns")
+	before := getSecret(t, client, recipientSecret)
+	before.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "team": "dns"}
+	before.Labels = map[string]string{"backup": "yes"}
+	before.Finalizers = []string{"example.com/keep"}
+	before.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "a"}}
+	before, err := secrets.Update(t.Context(), before, metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before = before.DeepCopy()
+	now = now.AddDate(1, 0, 0)
+	syncOnce(t, k)
+	after := getSecret(t, client, recipientSecret)
+	if string(after.Data[corev1.TLSCertKey]) == string(before.Data[corev1.TLSCertKey]) {
+		t.Error("the certificate is not replaced")
+	}
+	if diff := cmp.Diff(before.ObjectMeta, after.ObjectMeta, cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion", "ManagedFields")); diff != "" {
+		t.Errorf("metadata (-before +after):\n%s", diff)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/test/daemon"
 	"github.com/lockstep-dns/lockstep/test/knot"
@@ -189,6 +190,7 @@ func TestGrantsOfService(t *testing.T) {
 
 // The endpoints of a Service are asked whether they are ready or not, unless they are on their way out or at an address that may not be used.
 func TestUsableEndpoints(t *testing.T) {
+	gate := outbound.NewGate(nil, outbound.Limits{Networks: outbound.Networks{netip.MustParsePrefix("10.96.0.0/12")}})
 	found := usableEndpoints([]discoveryv1.EndpointSlice{
 		{Endpoints: []discoveryv1.Endpoint{
 			{Addresses: []string{"10.0.0.7"}},
@@ -197,8 +199,8 @@ func TestUsableEndpoints(t *testing.T) {
 			{Addresses: []string{"169.254.169.254"}},
 			{Addresses: []string{"127.0.0.1"}},
 		}},
-		{Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"fd00::5"}}, {Addresses: []string{"10.0.0.7"}}, {Addresses: []string{"name.test"}}}},
-	})
+		{Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"fd00::5"}}, {Addresses: []string{"10.0.0.7"}}, {Addresses: []string{"name.test"}}, {Addresses: []string{"10.96.0.10"}}}},
+	}, gate)
 	want := []netip.Addr{netip.MustParseAddr("10.0.0.5"), netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("fd00::5")}
 	if !slices.Equal(found, want) {
 		t.Errorf("found %v, want %v", found, want)

@@ -79,7 +79,7 @@ type reconciler struct {
 // Setup adds the reconciler of the status of providers. It runs when a provider changes, when a zone that names it does, and now
 // and then. home is the namespace that Lockstep runs in.
 func Setup(mgr ctrl.Manager, keys *keyrotation.Cache, stores *Backends, home string) error {
-	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, now: time.Now, home: home, cluster: clusterID(mgr.GetAPIReader()),
+	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, resolver: Resolver{Gate: stores.Gate}, now: time.Now, home: home, cluster: clusterID(mgr.GetAPIReader()),
 		transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner))}
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	turns := &inventory.Turns{Reconciler: r, PerNamespace: maxLooks}

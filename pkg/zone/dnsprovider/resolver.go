@@ -13,7 +13,11 @@ import (
 )
 
 // Resolver finds the servers that a provider has by host name.
-type Resolver struct{ Names outbound.Resolver }
+type Resolver struct {
+	Names outbound.Resolver
+	// Gate decides which addresses may be used.
+	Gate *outbound.Gate
+}
 
 // Resolve looks up the servers that a provider has by host name. was is what was known of all of its servers: a host name that cannot be
 // looked up keeps what it had.
@@ -37,12 +41,16 @@ func (r Resolver) Resolve(ctx context.Context, p *v1beta1.DNSProvider, was []v1b
 
 // addressOf looks up a host name. The address that it had stays while it is one of those that it has.
 func (r Resolver) addressOf(ctx context.Context, host, was string) (ip, problem string) {
-	usable, err := r.Names.Resolve(ctx, host)
+	names := r.Names
+	if names.Permit == nil {
+		names.Permit = r.Gate.Permits
+	}
+	usable, err := names.Resolve(ctx, host)
 	switch {
 	case err != nil:
 		return was, err.Error()
 	case len(usable) == 0:
-		return "", fmt.Sprintf("host name %s has no address that may be used: %s", host, outbound.Forbidden)
+		return "", fmt.Sprintf("host name %s has no address that may be used: %s", host, r.Gate.Forbidden())
 	case slices.ContainsFunc(usable, func(a netip.Addr) bool { return a.String() == was }):
 		return was, ""
 	}

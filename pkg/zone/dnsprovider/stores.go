@@ -81,7 +81,7 @@ func (r *reconciler) endpointsOf(ctx context.Context, p *v1beta1.DNSProvider) []
 	service := p.Spec.CoreDNS.Servers.Service
 	var slicesOf discoveryv1.EndpointSliceList
 	err := r.stores.Reader.List(ctx, &slicesOf, client.InNamespace(p.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name})
-	addresses := usableEndpoints(slicesOf.Items)
+	addresses := usableEndpoints(slicesOf.Items, r.stores.Gate)
 	problem := ""
 	switch {
 	case apierrors.IsForbidden(err):
@@ -102,15 +102,15 @@ func (r *reconciler) endpointsOf(ctx context.Context, p *v1beta1.DNSProvider) []
 	return found
 }
 
-// usableEndpoints are the addresses of all endpoints that are not on their way out, ready or not.
-func usableEndpoints(all []discoveryv1.EndpointSlice) (addresses []netip.Addr) {
+// usableEndpoints are the permitted addresses of all endpoints that are not on their way out, ready or not.
+func usableEndpoints(all []discoveryv1.EndpointSlice, gate *outbound.Gate) (addresses []netip.Addr) {
 	for _, s := range all {
 		for _, e := range s.Endpoints {
 			if ptr.Deref(e.Conditions.Terminating, false) {
 				continue
 			}
 			for _, address := range e.Addresses {
-				if a, err := netip.ParseAddr(address); err == nil && outbound.Permits(a) {
+				if a, err := netip.ParseAddr(address); err == nil && gate.Permits(a) {
 					addresses = append(addresses, a.Unmap())
 				}
 			}

@@ -166,11 +166,14 @@ func TestProviderOfASignedZone(t *testing.T) {
 func TestConnectionsOfPass(t *testing.T) {
 	zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "z"}}
 	pod, provided := netip.MustParseAddrPort("192.0.2.1:53"), netip.MustParseAddrPort("192.0.2.2:53")
-	s := scope{zone: zone, servers: []observe.Server{{Addr: pod, Namespace: "platform", Instance: "p"}, {Addr: provided, Namespace: "team", Provider: "corp"}}}
+	above := netip.MustParseAddrPort("192.0.2.3:53")
+	parent := scope{servers: []observe.Server{{Addr: above, Namespace: "parents", Provider: "above"}}}
+	s := scope{zone: zone, parents: []scope{parent}, servers: []observe.Server{{Addr: pod, Namespace: "platform", Instance: "p"}, {Addr: provided, Namespace: "team", Provider: "corp"}}}
 	gate := outbound.NewGate(nil, outbound.Limits{})
 	of := s.accounts(gate)
 	for at, want := range map[string]*outbound.Account{
-		pod.String(): gate.Account("team", "zones", 0), provided.String(): dnsprovider.AccountOf(gate, "team", "corp"), "192.0.2.2:5353": gate.Account("team", "zones", 0),
+		pod.String(): gate.Instances("team"), provided.String(): dnsprovider.AccountOf(gate, "team", "corp"), "192.0.2.2:5353": gate.Instances("team"),
+		above.String(): dnsprovider.AccountOf(gate, "parents", "above"),
 	} {
 		if got := of(at); *got != *want {
 			t.Errorf("%s: %+v, want %+v", at, got, want)

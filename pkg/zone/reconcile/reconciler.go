@@ -6,6 +6,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -135,13 +136,17 @@ type scope struct {
 // accounts returns whose connections the pass makes. Those with a DNSProvider's servers are counted as the provider's: nobody else waits
 // for a turn there. Those with instances, which all namespaces use, are not.
 func (s scope) accounts(g *outbound.Gate) func(address string) *outbound.Account {
+	servers := s.servers
+	for _, parent := range s.parents {
+		servers = slices.Concat(servers, parent.servers)
+	}
 	return func(address string) *outbound.Account {
-		for _, server := range s.servers {
+		for _, server := range servers {
 			if server.Provider != "" && server.Addr.String() == address {
 				return dnsprovider.AccountOf(g, server.Namespace, server.Provider)
 			}
 		}
-		return g.Account(s.zone.Namespace, "zones", 0)
+		return g.Instances(s.zone.Namespace)
 	}
 }
 

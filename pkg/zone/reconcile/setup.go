@@ -111,7 +111,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	watchdog := liveness.NewWatchdog(zones.Due, time.Now)
-	if err := addWatchdog(mgr, watchdog); err != nil {
+	if err := addWatchdog(mgr, metrics.Registry, watchdog); err != nil {
 		return err
 	}
 	turns := r.turns(watchdog.Watch(r))
@@ -132,11 +132,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 }
 
 // addWatchdog has the health check and a metric say whether passes happen.
-func addWatchdog(mgr ctrl.Manager, w *liveness.Watchdog) error {
+func addWatchdog(mgr ctrl.Manager, registry prometheus.Registerer, w *liveness.Watchdog) error {
 	oldest := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "lockstep", Name: "oldest_pass_seconds", Help: "How long the pass over a zone has run or been due that has for the longest; 0 if there is none.",
 	}, func() float64 { return w.Oldest().Seconds() })
-	return errors.Join(metrics.Registry.Register(oldest), mgr.AddHealthzCheck("passes", w.Check))
+	return errors.Join(registry.Register(oldest), mgr.AddHealthzCheck("passes", w.Check))
 }
 
 // turns has passes take turns, so that zones on servers that do not answer hold up their own kind only.

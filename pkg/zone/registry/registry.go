@@ -41,7 +41,7 @@ type Registry struct {
 
 // New returns a Registry that uses the system's resolver.
 func New(gate *outbound.Gate) *Registry {
-	return &Registry{LookupNS: outbound.LookupNS, Gate: gate, Port: 53}
+	return &Registry{LookupNS: outbound.LookupNS, Names: outbound.Resolver{Permit: gate.Permits}, Gate: gate, Port: 53}
 }
 
 // Delegation is what a zone above says of a zone.

@@ -12,9 +12,17 @@ const own = "github.com/lockstep-dns/lockstep/"
 // talking are packages whose functions may wait for the network if they take a context.
 var talking = []string{
 	own + "pkg/dns/outbound", own + "pkg/dns/wire", own + "pkg/dns/observe", own + "pkg/fleet/bindcar", own + "pkg/fleet/named/rndc",
-	own + "pkg/zone/host", own + "pkg/zone/host/coredns", own + "pkg/zone/host/rfc2136", own + "pkg/zone/unreachable",
+	own + "pkg/fleet/bindcar/signingkeys", own + "pkg/fleet/bindcar/statistics", own + "pkg/dns/vantage",
+	own + "pkg/fleet/certs", own + "pkg/fleet/dnssec", own + "pkg/fleet/keyrotation", own + "pkg/fleet/tsigkey",
+	own + "pkg/zone/host", own + "pkg/zone/host/bind", own + "pkg/zone/host/byquery", own + "pkg/zone/host/coredns", own + "pkg/zone/host/owned",
+	own + "pkg/zone/host/rfc2136", own + "pkg/zone/host/shared", own + "pkg/zone/dnsprovider", own + "pkg/zone/registry", own + "pkg/zone/unreachable",
+	own + "pkg/kube/apply", own + "pkg/fleet/inventory",
 	"sigs.k8s.io/controller-runtime/pkg/client", "go.etcd.io/etcd/client/v3", "google.golang.org/grpc",
+	"k8s.io/client-go/dynamic", "k8s.io/client-go/rest", "k8s.io/client-go/metadata",
 }
+
+// talkingBelow are folders of packages like these.
+var talkingBelow = []string{"k8s.io/client-go/kubernetes/typed/"}
 
 // waiting are other functions that may wait for the network, and the types all of whose methods do.
 var waiting = []string{
@@ -40,7 +48,11 @@ func waitsByRule(fn *types.Func) bool {
 	}) {
 		return true
 	}
-	return fn.Pkg() != nil && slices.Contains(talking, fn.Pkg().Path()) && takesContext(fn.Signature())
+	return fn.Pkg() != nil && isTalking(fn.Pkg().Path()) && takesContext(fn.Signature())
+}
+
+func isTalking(path string) bool {
+	return slices.Contains(talking, path) || slices.ContainsFunc(talkingBelow, func(folder string) bool { return strings.HasPrefix(path, folder) })
 }
 
 // takesContext reports whether a function is called with a context, and not in order to get another one.

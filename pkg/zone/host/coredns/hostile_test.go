@@ -112,21 +112,36 @@ func TestHostileAnswers(t *testing.T) {
 		"no message":                {always([]byte{0xff, 0xff}), reasonFailed, ""},
 		"an error without end":      {refuse(strings.Repeat("x", 40_000)), reasonFailed, "an error that etcd does not have (FailedPrecondition)"},
 		"metadata larger than that": {refuse(strings.Repeat("x", 1<<20)), reasonFailed, ""},
+		"no answer":                 {silent, reasonUnreachable, ""},
+		"answers without end":       {many, reasonFailed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := startBackend(t, Options{MaxBytes: 32 << 20, Timeout: 5 * time.Second}, c.answer)
-			var err error
-			peak := heap.Peak(func() { _, err = b.Observe(t.Context(), "z.test.") })
-			t.Logf("%d MiB: %v", peak>>20, err)
-			var failure *host.Error
-			if c.reason != "" && (!errors.As(err, &failure) || failure.Reason != c.reason || !strings.Contains(err.Error(), c.text) || len(err.Error()) > 1000) {
-				t.Errorf("the error is %.1000v", err)
-			}
-			// The server is in this process as well, and has its message several times.
-			if peak > 192<<20 {
-				t.Errorf("%d MiB were taken", peak>>20)
+			cost := heap.OfChild(t, func() string { return hostileetcd.Start(t, loopback, c.answer).String() }, func(etcd string) {
+				b := New(Options{MaxBytes: 32 << 20, Timeout: 5 * time.Second, Endpoints: []string{"http://" + etcd}, Owner: "team/corp"})
+				defer func() { _ = b.Close() }()
+				_, err := b.Observe(t.Context(), "z.test.")
+				var failure *host.Error
+				if c.reason != "" && (!errors.As(err, &failure) || failure.Reason != c.reason || !strings.Contains(err.Error(), c.text) || len(err.Error()) > 1000) {
+					t.Errorf("the error is %.1000v", err)
+				}
+			})
+			t.Logf("at most %d MiB were taken, given up after %s", cost.Bytes>>20, cost.Time)
+			if cost.Bytes > 64<<20 {
+				t.Errorf("%d MiB were taken", cost.Bytes>>20)
 			}
 		})
+	}
+}
+
+// silent answers nothing.
+func silent(string, []byte, func([]byte) error) error { select {} }
+
+// many answers without end, where one answer is expected.
+func many(_ string, _ []byte, send func([]byte) error) error {
+	for {
+		if err := send([]byte{0}); err != nil {
+			return err
+		}
 	}
 }
 
@@ -159,22 +174,25 @@ func TestHostileWatch(t *testing.T) {
 		"something else than message": {created, {0xff}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := startBackend(t, Options{}, func(_ string, _ []byte, send func([]byte) error) error {
-				for _, m := range messages {
-					if err := send(m); err != nil {
-						return err
+			cost := heap.OfChild(t, func() string {
+				return hostileetcd.Start(t, loopback, func(_ string, _ []byte, send func([]byte) error) error {
+					for _, m := range messages {
+						if err := send(m); err != nil {
+							return err
+						}
 					}
-				}
-				return errors.New("over")
-			})
-			peak := heap.Peak(func() {
+					return errors.New("over")
+				}).String()
+			}, func(etcd string) {
+				b := New(Options{Endpoints: []string{"http://" + etcd}, Owner: "team/corp"})
+				defer func() { _ = b.Close() }()
 				if !b.follow(t.Context(), "z.test.", func() {}) {
 					t.Error("the watch has not begun")
 				}
 			})
-			t.Logf("%d MiB", peak>>20)
-			if peak > 128<<20 {
-				t.Errorf("%d MiB were taken", peak>>20)
+			t.Logf("at most %d MiB were taken, over after %s", cost.Bytes>>20, cost.Time)
+			if cost.Bytes > 64<<20 {
+				t.Errorf("%d MiB were taken", cost.Bytes>>20)
 			}
 		})
 	}
