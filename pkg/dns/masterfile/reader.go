@@ -299,6 +299,8 @@ func (r *reader) record(words []word, place Place) error {
 	case !r.inZone(record.Key.Name): // It has no effect on what follows.
 		record.Run = r.nextRun()
 		return r.emit(record)
+	case h.rrtype == dns.TypeSOA && record.Key.Name == r.zone+r.zone:
+		return fmt.Errorf("the SOA record belongs to %s: a dot is missing at the end of its name", record.Key.Name)
 	case h.rrtype == dns.TypeSOA && record.Key.Name != r.zone:
 		return fmt.Errorf("the SOA record belongs to %s, and the zone is %s", record.Key.Name, r.zone)
 	case h.rrtype == dns.TypeSOA && !known:
