@@ -156,6 +156,7 @@ func TestRun(t *testing.T) {
 		"a list for metadata": {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "{name: lost}", "[]", 1)}, refused: true, want: []string{"a.yaml:4: error: ARecord : metadata: Invalid value: must be a map"}},
 		"a generated name":    {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost}", "generateName: lost-}", 1)}, refused: true, want: []string{"a.yaml:4: error: ARecord default/: metadata.generateName: Forbidden: what is applied has a name of its own"}},
 		"half a second":       {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost, ipv4", "name: lost, ttl: 60.5, ipv4", 1)}, refused: true, want: []string{"a.yaml:5: error: ARecord default/lost: spec.ttl: Invalid value"}},
+		"a comma too many":    {manifests: map[string]string{"a.json": `{"apiVersion": "bindy.firestoned.io/v1beta1", "kind": "ARecord", "metadata": {"name": "a"}, "spec": {"name": "a", "ipv4Addresses": ["192.0.2.1"],}}`}},
 		"other kinds":         {manifests: map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Bad_}\n"}},
 		"not YAML":            {manifests: map[string]string{"a.yaml": good + "---\na: b: c\n"}, refused: true, want: []string{"a.yaml:21: error: not YAML: "}},
 		"missing field":       {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost, ipv4", "ipv4", 1)}, refused: true, want: []string{"a.yaml:5: error: ARecord default/lost: spec.name: Required value"}},
