@@ -1,6 +1,7 @@
 package zoneimport
 
 import (
+	"encoding/base64"
 	"slices"
 	"strings"
 
@@ -55,7 +56,14 @@ func (c *zoneContent) withoutExternalDNS(names ownershipNames, report *differenc
 	for i := range c.sets {
 		set := &c.sets[i]
 		rest := slices.DeleteFunc(slices.Clone(set.Rdata), isOwnership)
-		if set.Type != dns.TypeTXT || len(rest) == len(set.Rdata) {
+		switch about, found := byType[set.Name]; {
+		case set.Type != dns.TypeTXT:
+			continue
+		case len(rest) == len(set.Rdata):
+			if found && about.Type != dns.TypeTXT && slices.ContainsFunc(set.Rdata, maybeEncrypted) {
+				report.keep(set.place, set.Key, "it has the name of the text by which external-dns owns %s, and may be that, encrypted (--txt-encrypt-enabled): "+
+					"if it is, remove both from the manifests", about)
+			}
 			continue
 		}
 		keys := byName[set.Name]
@@ -81,4 +89,13 @@ func (c *zoneContent) withoutExternalDNS(names ownershipNames, report *differenc
 	return published, ownership
 }
 
-func isOwnership(text string) bool { return strings.HasPrefix(text, ownershipMark) }
+// isOwnership reports whether a text says that external-dns owns a name. Some providers have kept its quotes as a part of it.
+func isOwnership(text string) bool {
+	return strings.HasPrefix(text, ownershipMark) || strings.HasPrefix(text, `"\"`+strings.TrimPrefix(ownershipMark, `"`))
+}
+
+// maybeEncrypted reports whether a text can be an encrypted one of external-dns: base64 of a nonce of 12 bytes, a tag of 16 and a text.
+func maybeEncrypted(text string) bool {
+	raw, err := base64.StdEncoding.DecodeString(strings.Trim(text, `"`))
+	return err == nil && len(raw) > 12+16
+}

@@ -202,7 +202,7 @@ func runImport(t *testing.T, want []string, args ...string) string {
 	}
 	var lines []string
 	for line := range strings.Lines(log.String()) {
-		if strings.Contains(line, ": left out: ") || strings.Contains(line, ": changed: ") {
+		if strings.Contains(line, ": left out: ") || strings.Contains(line, ": changed: ") || strings.Contains(line, ": kept: ") {
 			lines = append(lines, line)
 		}
 	}

@@ -30,6 +30,8 @@ type manifestBuilder struct {
 	servers zoneServers
 	// namespace is that of the objects; empty to leave it to who applies them.
 	namespace string
+	// maxRecords is how many records of one name and type the servers take; 0 if that is not known.
+	maxRecords int
 	// asEndpoints prefers DNSEndpoints with many endpoints to records.
 	asEndpoints bool
 	report      *differenceReport
@@ -131,8 +133,16 @@ func (m *manifestBuilder) redirectionAbove(redirected map[string]struct{}, name 
 	return "", false
 }
 
+// mostRecords is the highest maxRecordsPerType.
+const mostRecords = 4000
+
 // declareSet adds the objects of one RRset, in the form that is preferred if that can express it.
 func (m *manifestBuilder) declareSet(set placedSet) {
+	if len(set.Rdata) > mostRecords {
+		delete(m.wanted, set.Key)
+		m.report.leaveOut(set.place, set.Key, fmt.Sprintf("it has %d values, and maxRecordsPerType is at most %d", len(set.Rdata), mostRecords))
+		return
+	}
 	zoneTTL := m.content.soa.TTL
 	endpoint, err := newEndpoint(set.RRset, zoneTTL)
 	fits := err == nil && (set.TTL == zoneTTL || set.TTL != 0)
@@ -196,26 +206,31 @@ func (m *manifestBuilder) setMetadata(object source.Object, kind schema.GroupVer
 // verifyContent has the controller's own rules decide on the objects: what they refuse is taken out, and what would be published
 // otherwise than it was is reported.
 func (m *manifestBuilder) verifyContent() error {
-	published, err := source.Build(m.zone, m.objects, source.Options{})
+	options := source.Options{MaxRecords: source.RecordLimit{Max: mostRecords}}
+	published, err := source.Build(m.zone, m.objects, options)
 	if err != nil {
 		return fmt.Errorf("the DNSZone would be refused: %w", err)
 	}
 	reasons := map[rrset.Key]string{}
 	if published.Refused > 0 {
 		reasons = m.removeRefused(published)
-		if published, err = source.Build(m.zone, m.objects, source.Options{}); err != nil {
+		if published, err = source.Build(m.zone, m.objects, options); err != nil {
 			return err
 		}
 	}
 	if !published.SOA.SameData(m.content.soa) {
 		m.changeSOA("it would be %s", published.SOA.Rdata())
 	}
+	most := cmp.Or(m.maxRecords, v1beta1.DefaultMaxRecordsPerType)
 	for key, want := range m.wanted {
 		switch got, found := published.Get(key); {
 		case !found:
 			m.report.leaveOut(want.place, key, cmp.Or(reasons[key], "the manifests do not express it"))
 		case !got.Equal(want.RRset):
 			m.report.change(want.place, key, "it would be %s %s", got, reasons[key])
+		case len(want.Rdata) > most:
+			m.report.keep(want.place, key, "it has %d values, and servers take %d of one name and type unless maxRecordsPerType of their cluster, instance or "+
+				"DNSProvider is higher; it is published as soon as all of the zone's servers take as many", len(want.Rdata), most)
 		}
 	}
 	for set := range published.All() {

@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -395,5 +396,33 @@ ns1 60 RRSIG A 8 3 300 20300101000000 20200101000000 1 example.com. AAAA
 	}
 	if !strings.Contains(log.String(), "nobody is to serve the zone yet") {
 		t.Errorf("no word about servers:\n%s", log.String())
+	}
+}
+
+// More values than servers take unless they are told to are in the manifests, and listed. More than they can be told to are left out.
+func TestManyValuesAreKept(t *testing.T) {
+	file := writeZone(t, "$TTL 60\n@ SOA ns1 hostmaster 7 3600 600 86400 60\n@ NS ns1\nns1 A 192.0.2.53\n"+
+		"$GENERATE 1-100 few A 192.0.2.$\n$GENERATE 1-120 pool A 198.51.100.$\n$GENERATE 1-4001 most TXT $\n")
+	for _, as := range []string{asRecords, asEndpoints} {
+		text := runImport(t, []string{"pool.example.com. A: kept: it has 120 values, and servers take 100 of one name and type unless maxRecordsPerType of their cluster, instance",
+			"most.example.com. TXT: left out: it has 4001 values, and maxRecordsPerType is at most 4000"}, "--file", file, "--as", as)
+		if strings.Contains(text, "most") || strings.Count(text, "198.51.100.") != 120 || strings.Count(text, "192.0.2.") != 101 {
+			t.Errorf("as %s: the manifests have %d addresses of pool", as, strings.Count(text, "198.51.100."))
+		}
+		reviewManifests(t, text)
+	}
+	for most, want := range map[int]int{0: 1, 119: 1, 120: 0} {
+		report := &differenceReport{}
+		r := newContentReader("example.com.", wire.Limits{Records: 10_000, Bytes: 1 << 20}, report, func(int) {})
+		if err := r.readZoneFile(nil, writeZone(t, start+"ns1 A 192.0.2.53\n$GENERATE 1-120 pool A 198.51.100.$\n"), ""); err != nil {
+			t.Fatal(err)
+		}
+		content, err := r.finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := (&manifestBuilder{content: content, report: report, maxRecords: most}).build(); err != nil || report.count() != want {
+			t.Errorf("of a provider that takes %d: %v, %d differences", most, err, report.count())
+		}
 	}
 }

@@ -53,6 +53,8 @@ type Options struct {
 	// MaxRecords and MaxBytes bound the zone.
 	MaxRecords int
 	MaxBytes   int64
+	// maxRecordsPerType is the DNSProvider's, 0 if there is none.
+	maxRecordsPerType int32
 }
 
 // NewOptions returns the defaults.
@@ -144,6 +146,7 @@ func (o *Options) Run(ctx context.Context, in io.Reader, out, log io.Writer) err
 	}
 	builder := &manifestBuilder{
 		content: content, servers: zoneServers{o.Cluster, o.Instances, o.Provider}, namespace: o.Namespace, asEndpoints: o.As == asEndpoints, report: report,
+		maxRecords: int(o.maxRecordsPerType),
 	}
 	if err := builder.build(); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -58,6 +59,7 @@ func (o *Options) readProvider(ctx context.Context) (zoneOrigin, error) {
 	case provider.Spec.RFC2136 == nil:
 		return zoneOrigin{}, fmt.Errorf("DNSProvider %s has no primaries to transfer a zone from: use --server or --file", at)
 	}
+	o.maxRecordsPerType = ptr.Deref(provider.Spec.MaxRecordsPerType, 0)
 	origin := zoneOrigin{}
 	for _, server := range provider.Spec.RFC2136.Primaries {
 		origin.servers = append(origin.servers, serving.ServerAddress(server))

@@ -42,6 +42,11 @@ func (r *differenceReport) leaveOut(place recordPlace, key rrset.Key, why string
 	r.add(zoneDifference{place, key, "left out: " + why})
 }
 
+// keep notes an RRset that is in the manifests and is not published before something else has changed.
+func (r *differenceReport) keep(place recordPlace, key rrset.Key, format string, args ...any) {
+	r.add(zoneDifference{place, key, "kept: " + fmt.Sprintf(format, args...)})
+}
+
 // change notes an RRset that is in the manifests and not as it was.
 func (r *differenceReport) change(place recordPlace, key rrset.Key, format string, args ...any) {
 	r.add(zoneDifference{place, key, "changed: " + fmt.Sprintf(format, args...)})

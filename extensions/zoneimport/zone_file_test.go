@@ -1,12 +1,15 @@
 package zoneimport
 
 import (
+	"bytes"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -221,6 +224,7 @@ func FuzzReadZoneFile(f *testing.F) {
 // name is listed.
 func TestWithoutExternalDNS(t *testing.T) {
 	const mark = `"heritage=external-dns,external-dns/owner=default,external-dns/resource=service/shop/web"`
+	encrypted := strconv.Quote(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{0xf1}, 120)))
 	for name, c := range map[string]struct {
 		zone                 string
 		names                ownershipNames
@@ -228,22 +232,28 @@ func TestWithoutExternalDNS(t *testing.T) {
 		published, ownership int
 		unsure               []string
 	}{
-		"by type":        {"www A 192.0.2.1\nwww AAAA 2001:db8::1\na-www TXT " + mark + "\n", ownershipNames{}, []string{"www AAAA"}, 1, 1, nil},
-		"at the name":    {"old A 192.0.2.1\nold TXT " + mark + "\n", ownershipNames{}, nil, 1, 1, nil},
-		"another text":   {"old A 192.0.2.1\nold TXT " + mark + "\nold TXT \"v=spf1 -all\"\n", ownershipNames{}, []string{"old TXT"}, 1, 1, nil},
-		"a dash":         {"a-b A 192.0.2.1\na-b TXT " + mark + "\n", ownershipNames{}, nil, 1, 1, nil},
-		"a prefix":       {"www CNAME web\nweb A 192.0.2.1\nxdns-cname-www TXT " + mark + "\n", ownershipNames{prefix: "xdns-"}, []string{"web A"}, 1, 1, nil},
-		"an owned text":  {"t TXT \"hello\"\ntxt-t TXT " + mark + "\n", ownershipNames{}, nil, 1, 1, nil},
-		"nothing of it":  {"www A 192.0.2.1\nwww TXT \"heritage=mine\"\n", ownershipNames{}, []string{"www A", "www TXT"}, 0, 0, nil},
-		"no record left": {zone: "a-gone TXT " + mark + "\n", ownership: 1, unsure: []string{"a-gone"}},
-		"another suffix": {zone: "www A 192.0.2.1\na-www-own TXT " + mark + "\n", names: ownershipNames{prefix: "own-"}, want: []string{"www A"}, ownership: 1, unsure: []string{"a-www-own"}},
-		"another label":  {zone: "*.apps A 192.0.2.1\na-any.apps TXT " + mark + "\n", want: []string{"*.apps A"}, ownership: 1, unsure: []string{"a-any.apps"}},
-		"a suffix":       {"www A 192.0.2.1\na-www-xdns TXT " + mark + "\n", ownershipNames{suffix: "-xdns"}, nil, 1, 1, nil},
-		"a label before": {"www A 192.0.2.1\nxdns.a-www TXT " + mark + "\n", ownershipNames{prefix: "xdns."}, nil, 1, 1, nil},
-		"the type in it": {"www A 192.0.2.1\nwww AAAA 2001:db8::1\nown-aaaa.www TXT " + mark + "\n", ownershipNames{prefix: "own-%{record_type}."}, []string{"www A"}, 1, 1, nil},
-		"a wildcard":     {"*.apps A 192.0.2.1\na-*.apps TXT " + mark + "\n", ownershipNames{}, nil, 1, 1, nil},
-		"a star's label": {"*.apps A 192.0.2.1\na-any.apps TXT " + mark + "\n", ownershipNames{wildcard: "any"}, nil, 1, 1, nil},
-		"a deeper name":  {"www.eu A 192.0.2.1\nwww A 192.0.2.2\na-www.eu TXT " + mark + "\n", ownershipNames{}, []string{"www A"}, 1, 1, nil},
+		"by type":         {"www A 192.0.2.1\nwww AAAA 2001:db8::1\na-www TXT " + mark + "\n", ownershipNames{}, []string{"www AAAA"}, 1, 1, nil},
+		"at the name":     {"old A 192.0.2.1\nold TXT " + mark + "\n", ownershipNames{}, nil, 1, 1, nil},
+		"another text":    {"old A 192.0.2.1\nold TXT " + mark + "\nold TXT \"v=spf1 -all\"\n", ownershipNames{}, []string{"old TXT"}, 1, 1, nil},
+		"a dash":          {"a-b A 192.0.2.1\na-b TXT " + mark + "\n", ownershipNames{}, nil, 1, 1, nil},
+		"a prefix":        {"www CNAME web\nweb A 192.0.2.1\nxdns-cname-www TXT " + mark + "\n", ownershipNames{prefix: "xdns-"}, []string{"web A"}, 1, 1, nil},
+		"an owned text":   {"t TXT \"hello\"\ntxt-t TXT " + mark + "\n", ownershipNames{}, nil, 1, 1, nil},
+		"nothing of it":   {"www A 192.0.2.1\nwww TXT \"heritage=mine\"\n", ownershipNames{}, []string{"www A", "www TXT"}, 0, 0, nil},
+		"no record left":  {zone: "a-gone TXT " + mark + "\n", ownership: 1, unsure: []string{"a-gone"}},
+		"another suffix":  {zone: "www A 192.0.2.1\na-www-own TXT " + mark + "\n", names: ownershipNames{prefix: "own-"}, want: []string{"www A"}, ownership: 1, unsure: []string{"a-www-own"}},
+		"another label":   {zone: "*.apps A 192.0.2.1\na-any.apps TXT " + mark + "\n", want: []string{"*.apps A"}, ownership: 1, unsure: []string{"a-any.apps"}},
+		"a suffix":        {"www A 192.0.2.1\na-www-xdns TXT " + mark + "\n", ownershipNames{suffix: "-xdns"}, nil, 1, 1, nil},
+		"a label before":  {"www A 192.0.2.1\nxdns.a-www TXT " + mark + "\n", ownershipNames{prefix: "xdns."}, nil, 1, 1, nil},
+		"the type in it":  {"www A 192.0.2.1\nwww AAAA 2001:db8::1\nown-aaaa.www TXT " + mark + "\n", ownershipNames{prefix: "own-%{record_type}."}, []string{"www A"}, 1, 1, nil},
+		"the type behind": {"www A 192.0.2.1\nwww AAAA 2001:db8::1\nwww-aaaa-own TXT " + mark + "\n", ownershipNames{suffix: "-%{record_type}-own"}, []string{"www A"}, 1, 1, nil},
+		"behind a star":   {"*.apps A 192.0.2.1\nany-a-own.apps TXT " + mark + "\n", ownershipNames{suffix: "-%{record_type}-own", wildcard: "any"}, nil, 1, 1, nil},
+		"type, unknown":   {"www A 192.0.2.1\nwww-a-own TXT " + mark + "\n", ownershipNames{suffix: "-own"}, []string{"www A"}, 0, 1, []string{"www-a-own"}},
+		"quotes within":   {"www A 192.0.2.1\na-www TXT \"\\\"heritage=external-dns,external-dns/owner=default\\\"\"\n", ownershipNames{}, nil, 1, 1, nil},
+		"encrypted":       {"www A 192.0.2.1\na-www TXT " + encrypted + "\n", ownershipNames{}, []string{"a-www TXT", "www A"}, 0, 0, []string{"a-www"}},
+		"of another name": {"www A 192.0.2.1\nkey TXT " + encrypted + "\n", ownershipNames{}, []string{"key TXT", "www A"}, 0, 0, nil},
+		"a wildcard":      {"*.apps A 192.0.2.1\na-*.apps TXT " + mark + "\n", ownershipNames{}, nil, 1, 1, nil},
+		"a star's label":  {"*.apps A 192.0.2.1\na-any.apps TXT " + mark + "\n", ownershipNames{wildcard: "any"}, nil, 1, 1, nil},
+		"a deeper name":   {"www.eu A 192.0.2.1\nwww A 192.0.2.2\na-www.eu TXT " + mark + "\n", ownershipNames{}, []string{"www A"}, 1, 1, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "zone")

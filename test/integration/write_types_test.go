@@ -20,6 +20,19 @@ func (f *fixture) dnsRecord(object, name, rrtype string, data ...string) *v1beta
 	return &v1beta1.DNSRecord{ObjectMeta: f.meta(object, f.labels()), Spec: v1beta1.DNSRecordSpec{RecordCommon: common(name), Type: rrtype, Data: data}}
 }
 
+// otherTypes are data of types without a kind of their own.
+var otherTypes = map[string]string{
+	"OPENPGPKEY": "AQIDBA==",
+	"SMIMEA":     "3 0 1 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+	"CERT":       "PKIX 12345 8 AQIDBA==",
+	"SVCB":       `1 dot.types.example. alpn="dot" port="853"`,
+	"LOC":        "51 30 12.748 N 0 7 39.612 W 0.00m 1m 10000m 10m",
+	"URI":        `10 1 "ftp://ftp.types.example/public"`,
+	"SSHFP":      "4 2 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+	"DNAME":      "new.example.net.",
+	"RP":         "hostmaster.types.example. info.types.example.",
+}
+
 // Records of all types reach BIND as they are declared, and SyncStatuses show them; so do names of services for people, in upper and lower
 // case and with UTF-8 (RFC 6763), and a zone of a part of a network (RFC 2317).
 func TestAllTypes(t *testing.T) {
@@ -49,6 +62,13 @@ func TestAllTypes(t *testing.T) {
 	} {
 		f.waitShown(object, want)
 	}
+	for rrtype, data := range otherTypes {
+		f.create(f.dnsRecord(strings.ToLower(rrtype), strings.ToLower(rrtype), rrtype, data))
+	}
+	for rrtype, data := range otherTypes {
+		f.waitServedData(strings.ToLower(rrtype)+".types.example.", rrtype, data)
+		f.waitShown("dnsrecord."+strings.ToLower(rrtype), strings.Fields(data)[0])
+	}
 	f.create(
 		f.dnsZone("classless", "0/29.2.0.192.in-addr.arpa"),
 		&v1beta1.PTRRecord{ObjectMeta: f.meta("one", map[string]string{"zone": "classless"}), Spec: v1beta1.PTRRecordSpec{RecordCommon: common("1"), Target: "mail.types.example."}},
@@ -68,6 +88,32 @@ func (f *fixture) waitServedType(name string, rrtype uint16, want string) {
 			}
 			if len(got) != 1 || !strings.HasPrefix(got[0], want) {
 				return fmt.Errorf("%s answers %q for %s %s, want %q", pod, got, name, rrset.TypeName(rrtype), want)
+			}
+		}
+		return err
+	})
+}
+
+// waitServedData is waitServed for one value that every server has to give back, in whichever form.
+func (f *fixture) waitServedData(name, rrtype, data string) {
+	f.Helper()
+	key := rrset.Key{Name: name, Type: dns.StringToType[rrtype]}
+	want, err := rrset.Parse(key, data)
+	if err != nil {
+		f.Fatal(err)
+	}
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
+		servers, err := f.servers(ctx)
+		for pod, server := range servers {
+			reply, err := kube.Query(server, name, key.Type, kube.QueryTimeout)
+			if err != nil {
+				return fmt.Errorf("%s: %w", pod, err)
+			}
+			if len(reply.Answer) != 1 {
+				return fmt.Errorf("%s answers %v for %s %s", pod, reply.Answer, name, rrtype)
+			}
+			if _, _, got := rrset.FromRR(reply.Answer[0]); got != want {
+				return fmt.Errorf("%s answers %q for %s %s, want %q", pod, got, name, rrtype, want)
 			}
 		}
 		return err

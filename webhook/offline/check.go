@@ -71,8 +71,8 @@ func (c *Checker) Check(ctx context.Context, objects, before []manifest.Object, 
 		}
 		r.addProblems(r.sources[i], "admission", result.Problems)
 		for _, warning := range result.Warnings {
-			path, _, about := strings.Cut(warning, ": ")
-			if !about || !strings.HasPrefix(path, "spec.") {
+			path, _, _ := strings.Cut(warning, ": ")
+			if !isPath(path) {
 				path = ""
 			}
 			r.addFinding(r.sources[i], Warning, "admission", path, warning)
@@ -83,6 +83,12 @@ func (c *Checker) Check(ctx context.Context, objects, before []manifest.Object, 
 	}
 	slices.SortStableFunc(r.findings, compareFindings)
 	return r.findings, r.checked, nil
+}
+
+// isPath reports whether the beginning of a warning is the path of a field.
+func isPath(text string) bool {
+	top, _, _ := strings.Cut(text, ".")
+	return top == "spec" || text == "metadata.labels"
 }
 
 // checkRun is one check.

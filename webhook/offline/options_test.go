@@ -35,6 +35,56 @@ spec: {name: blog, target: www}
 
 // conflict cannot be beside good, doubt can.
 const (
+	// doubts are warned of, each at its line: that of the field.
+	doubts = `
+apiVersion: bindy.firestoned.io/v1beta1
+kind: DNSZone
+metadata: {name: q}
+spec:
+  zoneName: example.net
+  soaRecord: {primaryNs: ns1.example.net., adminEmail: a@example.com}
+  clusterRef: nodns
+  providerRefs:
+  - name: nobody
+  bind9InstancesFrom:
+  - selector: {matchLabels: {app: none}}
+  nameServers:
+  - {hostname: ns2.example.net., ipv4Address: 192.0.2.1}
+  - {hostname: ns3.example.net., ipv4Address: 192.0.2.1}
+---
+apiVersion: externaldns.k8s.io/v1alpha1
+kind: DNSEndpoint
+metadata: {name: e}
+spec:
+  endpoints:
+  - dnsName: a.example.net
+    recordType: CNAME
+    targets: [cdn.example.org]
+  - dnsName: a.example.org
+    recordType: A
+    targets: [192.0.2.1]
+  - dnsName: b.example.net
+    recordType: BLOB
+    targets: [x]
+  - dnsName: a.example.net
+    recordType: A
+    targets: [192.0.2.1]
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: ARecord
+metadata:
+  name: lost
+  labels: {zone: x}
+spec: {name: lost, ipv4Addresses: [192.0.2.1]}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: DNSProvider
+metadata: {name: corp}
+spec:
+  rfc2136:
+    primaries: [{address: 192.0.2.1}, {address: 192.0.2.1}]
+    updateKey: {secretRef: {name: k}}
+`
 	conflict = `
 apiVersion: bindy.firestoned.io/v1beta1
 kind: ARecord
@@ -79,13 +129,20 @@ func TestRun(t *testing.T) {
 		refused   bool
 		want      []string // lines of the report, without the folder
 	}{
-		"good":                {manifests: map[string]string{"all.yaml": good}},
-		"conflict":            {manifests: map[string]string{"all.yaml": good + "---" + conflict}, refused: true, want: []string{"all.yaml:25: error: ARecord default/blog: spec.name: Invalid value: blog.example.com. is an alias, declared by CNAMERecord default/blog, which is older"}},
-		"across files":        {manifests: map[string]string{"a.yaml": conflict, "b.yaml": good}, refused: true, want: []string{"b.yaml:19: error: CNAMERecord default/blog: spec.name: Invalid value: blog.example.com. already has A data, declared by ARecord default/blog"}},
-		"in doubt":            {manifests: map[string]string{"all.yaml": good + "---" + doubt}, want: []string{"all.yaml:21: warning: ARecord default/lost: no DNSZone in namespace default selects"}},
-		"in doubt, strict":    {manifests: map[string]string{"all.yaml": good + "---" + doubt}, strict: true, refused: true, want: []string{"warning"}},
-		"traps":               {manifests: map[string]string{"all.yaml": good + "---" + traps}, want: []string{"all.yaml:24: warning: TXTRecord default/spf: spec.text: the quotes become part of the value", `all.yaml:31: warning: DNSEndpoint default/apex: spec.endpoints[0].targets: "site-verification=abc" begins like`, "all.yaml:38: warning: CNAMERecord default/cdn: spec.target \"cdn.example.net\" has no final dot"}},
-		"traps, strict":       {manifests: map[string]string{"all.yaml": good + "---" + strings.Split(traps, "---")[0]}, strict: true, refused: true, want: []string{"[quotes]"}},
+		"good":             {manifests: map[string]string{"all.yaml": good}},
+		"conflict":         {manifests: map[string]string{"all.yaml": good + "---" + conflict}, refused: true, want: []string{"all.yaml:25: error: ARecord default/blog: spec.name: Invalid value: blog.example.com. is an alias, declared by CNAMERecord default/blog, which is older"}},
+		"across files":     {manifests: map[string]string{"a.yaml": conflict, "b.yaml": good}, refused: true, want: []string{"b.yaml:19: error: CNAMERecord default/blog: spec.name: Invalid value: blog.example.com. already has A data, declared by ARecord default/blog"}},
+		"in doubt":         {manifests: map[string]string{"all.yaml": good + "---" + doubt}, want: []string{"all.yaml:23: warning: ARecord default/lost: metadata.labels: no DNSZone in namespace default selects"}},
+		"in doubt, strict": {manifests: map[string]string{"all.yaml": good + "---" + doubt}, strict: true, refused: true, want: []string{"warning"}},
+		"traps":            {manifests: map[string]string{"all.yaml": good + "---" + traps}, want: []string{"all.yaml:24: warning: TXTRecord default/spf: spec.text: the quotes become part of the value", `all.yaml:31: warning: DNSEndpoint default/apex: spec.endpoints[0].targets: "site-verification=abc" begins like`, "all.yaml:38: warning: CNAMERecord default/cdn: spec.target \"cdn.example.net\" has no final dot"}},
+		"traps, strict":    {manifests: map[string]string{"all.yaml": good + "---" + strings.Split(traps, "---")[0]}, strict: true, refused: true, want: []string{"[quotes]"}},
+		"in doubt, by line": {manifests: map[string]string{"all.yaml": doubts}, want: []string{
+			"all.yaml:8: warning: DNSZone default/q: spec.clusterRef: there is no Bind9Cluster nodns", "all.yaml:9: warning: DNSZone default/q: spec.providerRefs: there is no DNSProvider nobody",
+			"all.yaml:12: warning: DNSZone default/q: spec.bind9InstancesFrom[0].selector: selects no Bind9Instance", "all.yaml:13: warning: DNSZone default/q: spec.nameServers: ns2.example.net. and ns3.example.net. have one address",
+			"all.yaml:25: warning: DNSEndpoint default/e: spec.endpoints[1].dnsName: no DNSZone takes", `all.yaml:29: warning: DNSEndpoint default/e: spec.endpoints[2].recordType: Lockstep does not publish type "BLOB"`,
+			"all.yaml:31: warning: DNSEndpoint default/e: spec.endpoints[3]: it is not published beside spec.endpoints[0]: a name with a CNAME",
+			"all.yaml:39: warning: ARecord default/lost: metadata.labels: no DNSZone", "all.yaml:45: warning: DNSProvider default/corp: spec: the server 192.0.2.1:53 is there twice",
+		}},
 		"twice":               {manifests: map[string]string{"a.yaml": good, "b.yaml": good}, refused: true, want: []string{"b.yaml:4: error: Bind9Cluster default/dns: metadata.name: ", "b.yaml:9: error", "b.yaml:18: error"}},
 		"bad name":            {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost}", "name: Lost_}", 1)}, refused: true, want: []string{"a.yaml:4: error: ARecord default/Lost_: metadata.name: Invalid value"}},
 		"a name of two lines": {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost}", `name: "a\n::error::b\e[0m"}`, 1)}, refused: true, want: []string{`a.yaml:4: error: ARecord default/a\n::error::b\x1b[0m: metadata.name: Invalid value`}},
@@ -99,6 +156,7 @@ func TestRun(t *testing.T) {
 		"a list for metadata": {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "{name: lost}", "[]", 1)}, refused: true, want: []string{"a.yaml:4: error: ARecord : metadata: Invalid value: must be a map"}},
 		"a generated name":    {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost}", "generateName: lost-}", 1)}, refused: true, want: []string{"a.yaml:4: error: ARecord default/: metadata.generateName: Forbidden: what is applied has a name of its own"}},
 		"half a second":       {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost, ipv4", "name: lost, ttl: 60.5, ipv4", 1)}, refused: true, want: []string{"a.yaml:5: error: ARecord default/lost: spec.ttl: Invalid value"}},
+		"a comma too many":    {manifests: map[string]string{"a.json": `{"apiVersion": "bindy.firestoned.io/v1beta1", "kind": "ARecord", "metadata": {"name": "a"}, "spec": {"name": "a", "ipv4Addresses": ["192.0.2.1"],}}`}},
 		"other kinds":         {manifests: map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Bad_}\n"}},
 		"not YAML":            {manifests: map[string]string{"a.yaml": good + "---\na: b: c\n"}, refused: true, want: []string{"a.yaml:21: error: not YAML: "}},
 		"missing field":       {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost, ipv4", "ipv4", 1)}, refused: true, want: []string{"a.yaml:5: error: ARecord default/lost: spec.name: Required value"}},

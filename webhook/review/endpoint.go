@@ -1,12 +1,14 @@
 package review
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 
+	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -35,6 +37,7 @@ func (r endpointReviewer) review(ctx context.Context, obj, _ *v1alpha1.DNSEndpoi
 		return zonesNow().ZoneOfEndpoint(obj, dnsName)
 	}
 	var v Result
+	first := map[string]firstEndpoint{}
 	for i, endpoint := range obj.Spec.Endpoints {
 		if endpoint == nil {
 			continue
@@ -47,15 +50,35 @@ func (r endpointReviewer) review(ctx context.Context, obj, _ *v1alpha1.DNSEndpoi
 			warning = r.warnUnsupported(ctx, path, endpoint, zone, obj.Namespace)
 			key, rdata, _ := declaration.EndpointData(endpoint)
 			v.Traps = append(v.Traps, findTraps(path.Child("targets").String(), key.Type, rdata)...)
+			warning = cmp.Or(warning, warnExclusive(first, path, key))
 		}
 		if warning != "" {
 			v.Warnings = append(v.Warnings, warning)
 		}
 	}
 	if n := len(v.Warnings); n > maxWarnings {
-		v.Warnings = append(v.Warnings[:maxWarnings], fmt.Sprintf("%d more endpoints are not published", n-maxWarnings))
+		v.Warnings = append(v.Warnings[:maxWarnings], fmt.Sprintf("spec.endpoints: %d more endpoints are not published", n-maxWarnings))
 	}
 	return v, nil
+}
+
+// firstEndpoint is the first endpoint of an object that has a name.
+type firstEndpoint struct {
+	path *field.Path
+	key  rrset.Key
+}
+
+// warnExclusive says that an endpoint and an earlier one of the same object exclude each other; "" if they do not.
+func warnExclusive(first map[string]firstEndpoint, path *field.Path, key rrset.Key) string {
+	earlier, again := first[key.Name]
+	switch {
+	case !again:
+		first[key.Name] = firstEndpoint{path, key}
+		return ""
+	case (earlier.key.Type == dns.TypeCNAME) == (key.Type == dns.TypeCNAME):
+		return ""
+	}
+	return fmt.Sprintf("%s: it is not published beside %s: a name with a CNAME has no other data (RFC 1034 section 3.6.2)", path, earlier.path)
 }
 
 // reviewEndpoint returns what is wrong with an endpoint, or why it is not published although nothing is. The zone is the one that

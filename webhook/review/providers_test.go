@@ -102,8 +102,8 @@ func TestProviderReviewer(t *testing.T) {
 		"the oldest of too many": {append(eight[:8:8], secondaries("isp", 0, "192.0.2.1")), secondaries("old-0", 0, "192.0.2.1"), ""},
 		"of another namespace":   {append(eight[1:8:8], elsewhere), secondaries("isp", -1, "192.0.2.1"), ""},
 		"too long a name":        {nil, secondaries(strings.Repeat("x", 64), -1, "192.0.2.1"), "too long a name"},
-		"one server twice":       {nil, rfc2136, "ns.example.net:53 twice"},
-		"no replica":             {nil, coreDNS(v1beta1.CoreDNSServers{}), "no replica of CoreDNS"},
+		"one server twice":       {nil, rfc2136, "spec: the server ns.example.net:53 is there twice"},
+		"no replica":             {nil, coreDNS(v1beta1.CoreDNSServers{}), "spec.coreDNS.servers: "},
 		"a replica":              {nil, coreDNS(v1beta1.CoreDNSServers{Addresses: server("192.0.2.1")}), ""},
 		"another namespace's":    {nil, coreDNS(v1beta1.CoreDNSServers{Service: &v1beta1.ServiceReference{Name: "a", Namespace: "other"}}), "may only name one of its own"},
 	} {

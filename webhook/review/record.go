@@ -145,7 +145,7 @@ func reviewUnselected(record v1beta1.Record, warn bool) Result {
 	result := Result{Traps: recordTraps(record, rdata)}
 	if warn {
 		result.Warnings = []string{fmt.Sprintf(
-			"no DNSZone in namespace %s selects this %s: it is stored, and published once a zone's recordsFrom matches its labels%s",
+			"metadata.labels: no DNSZone in namespace %s selects this %s: it is stored, and published once a zone's recordsFrom matches its labels%s",
 			record.GetNamespace(), v1beta1.KindOf(record).Kind, status.ElsewhereRemark)}
 	}
 	return result

@@ -127,14 +127,14 @@ func ownWarnings(provider *v1beta1.DNSProvider, all *membership.Fleet) (warnings
 	}
 	servers := serving.ServersOf(provider)
 	if c := provider.Spec.CoreDNS; c != nil && c.Servers.Service == nil && len(c.Servers.Addresses) == 0 {
-		warnings = append(warnings, servers[0].Message)
+		warnings = append(warnings, "spec.coreDNS.servers: "+servers[0].Message)
 	}
 	primaries, secondaries := serving.DeclaredServers(provider)
 	named := map[string]bool{}
 	for _, s := range slices.Concat(primaries, secondaries) {
 		address := strings.ToLower(serving.ServerAddress(s))
 		if named[address] {
-			warnings = append(warnings, fmt.Sprintf("spec has the server %s twice: it is used once", address))
+			warnings = append(warnings, fmt.Sprintf("spec: the server %s is there twice: it is used once", address))
 		}
 		named[address] = true
 	}
@@ -204,7 +204,11 @@ func (r recordReviewer) warnUnsupported(ctx context.Context, zone *v1beta1.DNSZo
 	for _, d := range content.Of(source.KeyOf(record)) {
 		keys = append(keys, d.Key)
 	}
-	return unsupportedIn(ctx, r.objects, zone, content, keys...)
+	warnings := unsupportedIn(ctx, r.objects, zone, content, keys...)
+	for i := range warnings {
+		warnings[i] = "spec: " + warnings[i]
+	}
+	return warnings
 }
 
 // recordLimit is how many records of one name and type a zone's servers take.

@@ -50,7 +50,7 @@ func (r zoneReviewer) review(ctx context.Context, zone, old *v1beta1.DNSZone) (R
 	v.Problems = slices.Concat(v.Problems, moved, selection.Problems)
 	v.Warnings = slices.Concat(v.Warnings, selection.Warnings, missing)
 	if built.NameServers.Remark != "" {
-		v.Warnings = append(v.Warnings, built.NameServers.Remark)
+		v.Warnings = append(v.Warnings, "spec.nameServers: "+built.NameServers.Remark)
 	}
 	return v, err
 }

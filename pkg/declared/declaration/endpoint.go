@@ -129,7 +129,7 @@ func endpointValue(rrtype uint16, target string) (canonical, spelled string, err
 		return canonical, canonical, err
 	}
 	if !rrset.HasRules(rrtype) {
-		return rrset.ParseRelative(rrtype, target, ".")
+		return parseTyped(rrtype, target, ".")
 	}
 	value, err := rrset.Parse(rrset.Key{Type: rrtype}, target)
 	if err != nil {

@@ -82,7 +82,7 @@ func TestRecordData(t *testing.T) {
 		"CAA, empty value":    {caa{Tag: "issue"}, []string{`0 issue ""`}},
 		"HTTPS":               {typed{Type: "https", Data: []string{"1 . alpn=h3,h2", "2 Web alpn=h2"}}, []string{`1 . alpn="h3,h2"`, `2 Web.example.com. alpn="h2"`}},
 		"TLSA":                {typed{Type: "TLSA", Data: []string{"3 1 1 AB CD"}}, []string{"3 1 1 abcd"}},
-		"DS":                  {typed{Type: "DS", Data: []string{"12345 13 2 0123456789ABCDEF"}}, []string{"12345 13 2 0123456789ABCDEF"}},
+		"DS":                  {typed{Type: "DS", Data: []string{"12345 13 9 0123456789ABCDEF"}}, []string{"12345 13 9 0123456789ABCDEF"}},
 		"NAPTR, relative":     {typed{Type: "NAPTR", Data: []string{`10 100 "S" "SIP+D2U" "" _sip._udp`}}, []string{`10 100 "S" "SIP+D2U" "" _sip._udp.example.com.`}},
 		"RP":                  {typed{Type: "RP", Data: []string{"Admin.Example.org. ."}}, []string{"admin.example.org. ."}},
 		"DNAME, the zone":     {typed{Type: "DNAME", Data: []string{"@"}}, []string{"example.com."}},

@@ -55,12 +55,21 @@ func readRelative(rrtype uint16, field, text, origin string) (canonical, spelled
 		canonical, err = rrset.Parse(rrset.Key{Type: rrtype}, text)
 		spelled = canonical
 	} else {
-		canonical, spelled, err = rrset.ParseRelative(rrtype, text, origin)
+		canonical, spelled, err = parseTyped(rrtype, text, origin)
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", field, err)
 	}
 	return canonical, spelled, "", err
+}
+
+// parseTyped reads rdata of a type without rules of its own, and refuses what no server takes.
+func parseTyped(rrtype uint16, text, origin string) (canonical, spelled string, err error) {
+	canonical, spelled, err = rrset.ParseRelative(rrtype, text, origin)
+	if err == nil {
+		err = rrset.CheckContents(rrtype, canonical)
+	}
+	return canonical, spelled, err
 }
 
 // readHost reads rdata that ends in the name of a host.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
@@ -182,5 +183,9 @@ func TestRecordLimit(t *testing.T) {
 		if l.Max != test.max || !strings.HasPrefix(says, test.says) {
 			t.Errorf("%s: %d, want %d; %q", name, l.Max, test.max, says)
 		}
+	}
+	says := source.RecordLimit{}.Excess(rrset.Key{Name: "www.", Type: dns.TypeA}, 120, 0, "")
+	if want := "www. A would have 120 values, and the zone's servers take at most 100"; !strings.HasPrefix(says, want) {
+		t.Errorf("to a reader in no namespace: %q, want %q", says, want)
 	}
 }

@@ -146,26 +146,26 @@ func TestBuildDecides(t *testing.T) {
 			want:    map[string]string{"https": `Invalid: spec.data[0]: HTTPS rdata "x": bad SVCB priority: "x"; spec.data[2]: HTTPS rdata "y": `},
 		},
 		"DS of a delegation, the older": {
-			records: []v1beta1.Record{dnsRecord(object("ds", 2), "sub", "DS", "1 13 2 AB"), nsRecord(object("ns", 1), "sub", "ns.example.org.")},
+			records: []v1beta1.Record{dnsRecord(object("ds", 2), "sub", "DS", "1 13 9 AB"), nsRecord(object("ns", 1), "sub", "ns.example.org.")},
 			want:    map[string]string{"ds": "", "ns": ""},
-			sets:    []string{"sub.example.com. 3600 NS ns.example.org.", "sub.example.com. 3600 DS 1 13 2 AB"},
+			sets:    []string{"sub.example.com. 3600 NS ns.example.org.", "sub.example.com. 3600 DS 1 13 9 AB"},
 		},
 		"DS without delegation": {
-			records: []v1beta1.Record{dnsRecord(object("ds", 2), "sub", "DS", "1 13 2 AB")},
+			records: []v1beta1.Record{dnsRecord(object("ds", 2), "sub", "DS", "1 13 9 AB")},
 			want:    map[string]string{"ds": "Conflict: sub.example.com. is not delegated: a DS stands beside the NS of a delegation"},
 		},
 		"DS without delegation, beside data": {
-			records: []v1beta1.Record{dnsRecord(object("ds", 2), "sub", "DS", "1 13 2 AB"), aRecord(object("a", 1), "sub", "192.0.2.1")},
+			records: []v1beta1.Record{dnsRecord(object("ds", 2), "sub", "DS", "1 13 9 AB"), aRecord(object("a", 1), "sub", "192.0.2.1")},
 			want:    map[string]string{"ds": "Conflict: sub.example.com. is not delegated", "a": ""},
 			sets:    []string{"sub.example.com. 3600 A 192.0.2.1"},
 		},
 		"DS below a delegation": {
-			records: []v1beta1.Record{nsRecord(object("ns", 3), "sub", "ns.example.org."), dnsRecord(object("ds", 2), "deep.sub", "DS", "1 13 2 AB")},
+			records: []v1beta1.Record{nsRecord(object("ns", 3), "sub", "ns.example.org."), dnsRecord(object("ds", 2), "deep.sub", "DS", "1 13 9 AB")},
 			want:    map[string]string{"ds": "Conflict: sub.example.com. is delegated to ns.example.org.", "ns": ""},
 			sets:    []string{"sub.example.com. 3600 NS ns.example.org."},
 		},
 		"DS of the zone itself": {
-			records: []v1beta1.Record{dnsRecord(object("ds", 2), "@", "DS", "1 13 2 AB")},
+			records: []v1beta1.Record{dnsRecord(object("ds", 2), "@", "DS", "1 13 9 AB")},
 			want:    map[string]string{"ds": "Invalid: spec.name: the DS of example.com. belongs in the zone above it"},
 		},
 		"data below a DNAME": {

@@ -75,7 +75,7 @@ func randomTyped(r *rand.Rand, common v1beta1.RecordCommon, host string) v1beta1
 		common.Name, host = strings.ToUpper(common.Name), strings.ToUpper(host)
 	}
 	s := v1beta1.DNSRecordSpec{RecordCommon: common, Type: oneOf(r, []string{"DNAME", "DNAME", "DS", "DS", "NS", "CNAME", "HTTPS", "A"})}
-	s.Data = []string{map[string]string{"DS": fmt.Sprintf("%d 13 2 AB", r.IntN(3)), "HTTPS": "1 " + host, "A": "192.0.2.1"}[s.Type]}
+	s.Data = []string{map[string]string{"DS": fmt.Sprintf("%d 13 9 AB", r.IntN(3)), "HTTPS": "1 " + host, "A": "192.0.2.1"}[s.Type]}
 	if s.Data[0] == "" {
 		s.Data[0] = host
 	}

@@ -58,7 +58,7 @@ func zoneFile(z *Zone, serial uint32) string {
 	fmt.Fprintf(&b, "%s %d IN SOA %s\n", z.Name, soa.TTL, soa.Rdata())
 	for s := range z.All() {
 		for _, rdata := range s.Rdata {
-			fmt.Fprintf(&b, "%s %d IN %s %s\n", s.Name, s.TTL, dns.Type(s.Type), rdata)
+			fmt.Fprintf(&b, "%s %d IN %s %s\n", s.Name, s.TTL, rrset.TypeName(s.Type), rdata)
 		}
 	}
 	return b.String()
@@ -87,6 +87,35 @@ var oddTypes = []uint16{
 	dns.TypeHTTPS, dns.TypeTLSA, dns.TypeSSHFP, dns.TypeURI, dns.TypeLOC, dns.TypeRP, dns.TypeCERT, dns.TypeOPENPGPKEY, dns.TypeSMIMEA,
 }
 
+// oddData are data of a type with everything that it may hold.
+func oddData(r *rand.Rand, rrtype string, host func() string) string {
+	return map[string]string{
+		"A": fmt.Sprintf("192.0.2.%d", r.IntN(256)), "AAAA": fmt.Sprintf("2001:DB8::%X", r.IntN(65536)),
+		"CNAME": host(), "NS": host(), "PTR": host(), "MX": fmt.Sprintf("%d %s", r.IntN(65536), host()),
+		"SRV": fmt.Sprintf("1 %d 65535 %s", r.IntN(3), host()), "CAA": fmt.Sprintf(`%d Issue "a\"b\\c %d"`, r.IntN(256), r.IntN(9)),
+		"NAPTR":      fmt.Sprintf(`%d %d "U" "E2U+sip" "!^\\+(.*)$!sip:\\1@\"%d!" %s`, r.IntN(65536), r.IntN(9), r.IntN(9), host()),
+		"HTTPS":      fmt.Sprintf(`%d %s alpn=h2,h3 port=%d ipv4hint=192.0.2.1 ech=AAAA`, 1+r.IntN(9), host(), r.IntN(65536)),
+		"TLSA":       fmt.Sprintf("3 1 %d 01AB %08x", r.IntN(3), r.Uint32()),
+		"SMIMEA":     fmt.Sprintf("0 0 %d %08x", r.IntN(3), r.Uint32()),
+		"SSHFP":      fmt.Sprintf("%d 1 0123456789abcdef0123456789ABCDEF%08x", r.IntN(5), r.Uint32()),
+		"URI":        fmt.Sprintf(`%d 1 "ftp://x/%d"`, r.IntN(9), r.IntN(9)),
+		"LOC":        fmt.Sprintf("%d 30 12.748 N 0 7 39.612 W %d.00m 1m 10000m 10m", r.IntN(90), r.IntN(999)),
+		"RP":         fmt.Sprintf("%s %s", host(), host()),
+		"CERT":       fmt.Sprintf("PKIX %d 8 AQID", r.IntN(65536)),
+		"OPENPGPKEY": oneOf(r, []string{"AQID", "AQ ID BA=="}),
+		"TXT":        oneOf(r, []string{oddBytes(r, 600), `"quoted \"text\" \255" "and more"`, `a "half quoted`}),
+		"SVCB":       fmt.Sprintf(`%d %s alpn=dot port=%d key65400="\001x"`, 1+r.IntN(9), host(), r.IntN(65536)),
+		"DNAME":      host(),
+		"DS":         fmt.Sprintf("%d 13 2 0123456789ABCDEF0123456789abcdef0123456789ABCDEF01234567 %08x", r.IntN(65536), r.Uint32()),
+		"TYPE65280":  fmt.Sprintf(`\# 5 %08x 0a`, r.Uint32()),
+	}[rrtype]
+}
+
+// typesOfRecords are those of the DNSRecords: types without a kind of their own.
+var typesOfRecords = []string{
+	"OPENPGPKEY", "SMIMEA", "CERT", "SVCB", "HTTPS", "LOC", "URI", "SSHFP", "TLSA", "DNAME", "NAPTR", "RP", "TYPE65280",
+}
+
 // oddEndpoints are endpoints of many types with everything that names and targets may hold.
 func oddEndpoints(r *rand.Rand, zone string, n int) *v1alpha1.DNSEndpoint {
 	complete := func(name string) string {
@@ -106,22 +135,7 @@ func oddEndpoints(r *rand.Rand, zone string, n int) *v1alpha1.DNSEndpoint {
 			RecordType: dns.TypeToString[oddTypes[i%len(oddTypes)]],
 		}
 		for len(endpoint.Targets) == 0 || (endpoint.RecordType != "CNAME" && r.IntN(3) == 0) {
-			endpoint.Targets = append(endpoint.Targets, map[string]string{
-				"A": fmt.Sprintf("192.0.2.%d", r.IntN(256)), "AAAA": fmt.Sprintf("2001:DB8::%X", r.IntN(65536)),
-				"CNAME": host(), "NS": host(), "PTR": host(), "MX": fmt.Sprintf("%d %s", r.IntN(65536), host()),
-				"SRV": fmt.Sprintf("1 %d 65535 %s", r.IntN(3), host()), "CAA": fmt.Sprintf(`%d Issue "a\"b\\c %d"`, r.IntN(256), r.IntN(9)),
-				"NAPTR":      fmt.Sprintf(`%d %d "U" "E2U+sip" "!^\\+(.*)$!sip:\\1@\"%d!" %s`, r.IntN(65536), r.IntN(9), r.IntN(9), host()),
-				"HTTPS":      fmt.Sprintf(`%d %s alpn=h2,h3 port=%d ipv4hint=192.0.2.1 ech=AAAA`, 1+r.IntN(9), host(), r.IntN(65536)),
-				"TLSA":       fmt.Sprintf("3 1 %d 01AB %08x", r.IntN(3), r.Uint32()),
-				"SMIMEA":     fmt.Sprintf("0 0 %d %08x", r.IntN(3), r.Uint32()),
-				"SSHFP":      fmt.Sprintf("%d 1 0123456789abcdef0123456789ABCDEF%08x", r.IntN(5), r.Uint32()),
-				"URI":        fmt.Sprintf(`%d 1 "ftp://x/%d"`, r.IntN(9), r.IntN(9)),
-				"LOC":        fmt.Sprintf("%d 30 12.748 N 0 7 39.612 W %d.00m 1m 10000m 10m", r.IntN(90), r.IntN(999)),
-				"RP":         fmt.Sprintf("%s %s", host(), host()),
-				"CERT":       fmt.Sprintf("PKIX %d 8 AQID", r.IntN(65536)),
-				"OPENPGPKEY": oneOf(r, []string{"AQID", "AQ ID BA=="}),
-				"TXT":        oneOf(r, []string{oddBytes(r, 600), `"quoted \"text\" \255" "and more"`, `a "half quoted`}),
-			}[endpoint.RecordType])
+			endpoint.Targets = append(endpoint.Targets, oddData(r, endpoint.RecordType, host))
 		}
 		e.Spec.Endpoints = append(e.Spec.Endpoints, endpoint)
 	}
@@ -135,7 +149,7 @@ func oddRecords(r *rand.Rand, n int) []v1beta1.Record {
 	for i := range n {
 		o, c := object(fmt.Sprintf("r%d", i), r.IntN(n)), common(oneOf(r, oddNames), int64(r.IntN(4)*100))
 		var record v1beta1.Record
-		switch r.IntN(10) {
+		switch r.IntN(14) {
 		case 0, 1:
 			record = &v1beta1.ARecord{ObjectMeta: o, Spec: v1beta1.ARecordSpec{RecordCommon: c, IPv4Address: fmt.Sprintf("192.0.2.%d", r.IntN(256))}}
 		case 2:
@@ -158,6 +172,10 @@ func oddRecords(r *rand.Rand, n int) []v1beta1.Record {
 			record = &v1beta1.CAARecord{ObjectMeta: o, Spec: v1beta1.CAARecordSpec{RecordCommon: c, Flags: int32(r.IntN(256)), Tag: "Issue", Value: oddBytes(r, 300)}}
 		case 9:
 			record = &v1beta1.PTRRecord{ObjectMeta: o, Spec: v1beta1.PTRRecordSpec{RecordCommon: c, Target: host()}}
+		default:
+			rrtype := typesOfRecords[i%len(typesOfRecords)]
+			c.Name = oneOf(r, []string{c.Name, fmt.Sprintf("typed%d", i)})
+			record = &v1beta1.DNSRecord{ObjectMeta: o, Spec: v1beta1.DNSRecordSpec{RecordCommon: c, Type: rrtype, Data: []string{oddData(r, rrtype, host)}}}
 		}
 		records = append(records, record)
 	}
@@ -182,7 +200,7 @@ func oddZone(t *testing.T, r *rand.Rand, name string, n int) *Zone {
 func TestBINDLoadsWhatIsBuilt(t *testing.T) {
 	var zones []named.Zone
 	var want []*Zone
-	published := map[uint16]int{}
+	published, recorded := map[uint16]int{}, map[string]int{}
 	for seed := range uint64(30) {
 		z := oddZone(t, rand.New(rand.NewPCG(seed, 4)), fmt.Sprintf("z%d.example.", seed), 60)
 		want = append(want, z)
@@ -190,12 +208,20 @@ func TestBINDLoadsWhatIsBuilt(t *testing.T) {
 			if d.Ref.Kind == EndpointKind && d.Accepted {
 				published[d.Key.Type]++
 			}
+			if d.Ref.Kind == "DNSRecord" && d.Accepted {
+				recorded[rrset.TypeName(d.Key.Type)]++
+			}
 		}
 		zones = append(zones, named.Zone{Name: z.Name, File: zoneFile(z, 7)})
 	}
 	for _, rrtype := range oddTypes {
 		if published[rrtype] < 10 {
 			t.Errorf("only %d endpoints of type %s are put to the test", published[rrtype], dns.Type(rrtype))
+		}
+	}
+	for _, rrtype := range typesOfRecords {
+		if recorded[rrtype] < 10 {
+			t.Errorf("only %d DNSRecords of type %s are put to the test", recorded[rrtype], rrtype)
 		}
 	}
 	server := named.Start(t, named.Options{Zones: zones, Extra: extra})

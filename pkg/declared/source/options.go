@@ -48,7 +48,7 @@ func (l RecordLimit) Excess(key rrset.Key, records, older int, namespace string)
 		return ""
 	}
 	of, so := "the zone's servers take", "; those who run them can raise maxRecordsPerType"
-	if l.Of.Namespace == namespace {
+	if l.Of.Namespace == namespace && l.Of.Name != "" {
 		of, so = l.Of.String()+" takes", "; raise "+l.Fields
 	}
 	has := ""

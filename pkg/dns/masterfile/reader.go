@@ -65,6 +65,14 @@ type OpenFunc func(name string) (path, text string, err error)
 // ErrNoInclude says that a file has an $INCLUDE and no other file may be read.
 var ErrNoInclude = errors.New("$INCLUDE reads other files, which is not allowed")
 
+// markErrors are what is wrong with a file that begins with a byte order mark, as Windows saves files.
+var (
+	errUTF16   = errors.New("the file is in UTF-16: save it as UTF-8 without a byte order mark")
+	markErrors = map[string]error{
+		"\xef\xbb\xbf": errors.New("the file begins with a byte order mark: save it as UTF-8 without one"), "\xff\xfe": errUTF16, "\xfe\xff": errUTF16,
+	}
+)
+
 var errNoTTL = errors.New("the record has no TTL, and none is known: begin the file with a $TTL")
 
 // Read hands the records of a zone to add, in the order in which BIND adds them. The zone's name is canonical, path is the file's
@@ -75,9 +83,9 @@ func Read(zone, path, text string, open OpenFunc, add func(Record) error) error 
 	if err != nil {
 		return &Error{Place{path, 1}, err}
 	}
-	for _, mark := range []string{"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"} {
+	for mark, wrong := range markErrors {
 		if strings.HasPrefix(text, mark) {
-			return &Error{Place{path, 1}, errors.New("the file begins with a byte order mark: save it as UTF-8 without one")}
+			return &Error{Place{path, 1}, wrong}
 		}
 	}
 	r.files = []*file{{lexer: newLexer(text), path: path, origin: origin}}
@@ -291,6 +299,8 @@ func (r *reader) record(words []word, place Place) error {
 	case !r.inZone(record.Key.Name): // It has no effect on what follows.
 		record.Run = r.nextRun()
 		return r.emit(record)
+	case h.rrtype == dns.TypeSOA && record.Key.Name == r.zone+r.zone:
+		return fmt.Errorf("the SOA record belongs to %s: a dot is missing at the end of its name", record.Key.Name)
 	case h.rrtype == dns.TypeSOA && record.Key.Name != r.zone:
 		return fmt.Errorf("the SOA record belongs to %s, and the zone is %s", record.Key.Name, r.zone)
 	case h.rrtype == dns.TypeSOA && !known:

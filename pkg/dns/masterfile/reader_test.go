@@ -126,6 +126,7 @@ func TestReadErrors(t *testing.T) {
 		"$INCLUDE gone\n":                                   `$INCLUDE "gone": file does not exist`,
 		"a\x00 1 A 192.0.2.1\n":                             "a byte 0 outside of quotes",
 		"sub SOA a b 1 1 1 1 1\n":                           "belongs to sub.example.com.",
+		"example.com SOA a b 1 1 1 1 1\n":                   "example.com.example.com.: a dot is missing at the end of its name",
 		"a 1 TXT " + strings.Repeat("x ", maxWords) + "x\n": "more than 262144 words",
 	} {
 		_, err := readAll(map[string]string{"zone": start + text})

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
@@ -27,8 +28,9 @@ func NewGuestKey(namespace, provider string, key *wire.Key) (GuestKey, error) {
 		return GuestKey{}, fmt.Errorf("%w: %w", ErrKey, err)
 	}
 	if key.Name != name {
-		return GuestKey{}, fmt.Errorf("%w: the key of the secondaries is named %s; its name has to be %s, in the Secret and on the secondaries: a name of its own on servers that may have keys of others",
-			ErrKey, key.Name, name)
+		return GuestKey{}, fmt.Errorf("%w: the key of the secondaries is named %s; its name has to be %s, in the Secret and on the secondaries: a name of its own on servers that may have keys of others; make one with "+
+			"tsig-keygen -a hmac-sha256 %s, or leave out spec.secondaries.transferKey for secondaries whose owner dictates the name: they then transfer by their addresses",
+			ErrKey, key.Name, name, strings.TrimSuffix(name, "."))
 	}
 	secret, err := base64.StdEncoding.DecodeString(key.Secret)
 	if err != nil || len(secret) > maxGuestSecret {

@@ -25,6 +25,7 @@ func TestNewGuestKey(t *testing.T) {
 		"another's":          {"team", "isp", wire.Key{Name: "isp.victim.secondary.lockstep.", Secret: secret}, "has to be isp.team.secondary.lockstep."},
 		"ours":               {"team", "isp", wire.Key{Name: "dns.dns-system.update.", Secret: secret}, "has to be isp.team.secondary.lockstep."},
 		"any":                {"team", "isp", wire.Key{Name: "isp.", Secret: secret}, "in the Secret and on the secondaries"},
+		"any, what to do":    {"team", "isp", wire.Key{Name: "isp.", Secret: secret}, "tsig-keygen -a hmac-sha256 isp.team.secondary.lockstep, or leave out spec.secondaries.transferKey"},
 		"a long label":       {"team", strings.Repeat("a", 64), wire.Key{Name: strings.Repeat("a", 64) + ".team.secondary.lockstep.", Secret: secret}, "too long a name"},
 		"a long name":        {"team", strings.Repeat("a.", 120) + "a", wire.Key{Secret: secret}, "too long a name"},
 		"a secret of kibi":   {"team", "isp", wire.Key{Name: "isp.team.secondary.lockstep.", Secret: base64.StdEncoding.EncodeToString(make([]byte, 1024))}, "at most 128 bytes"},

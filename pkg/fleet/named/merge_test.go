@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -225,4 +226,58 @@ func TestEverySettingHasARule(t *testing.T) {
 			t.Errorf("%s is in two places, without a rule", name)
 		}
 	}
+}
+
+// documentedElsewhere are settings whose row has more to say than their places.
+var documentedElsewhere = []string{"service.spec", "service.spec.type", "rndcKey", "rndcSecretRef"}
+
+// docs/reference/fleet.md has a row for each setting, with the places where it can stand, in this order.
+func TestDocumentedPlaces(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/reference/fleet.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(text), "| setting | places: ")
+	if !found {
+		t.Fatal("the document has no table of places")
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := map[string]string{}
+	for row := range strings.Lines(table) {
+		columns := strings.Split(row, "|")
+		for _, name := range strings.Split(columns[1], "`") {
+			if len(columns) > 3 {
+				rows[name], _, _ = strings.Cut(strings.TrimSpace(columns[2]), ";")
+			}
+		}
+	}
+	for name, s := range settings {
+		if slices.Contains(documentedElsewhere, name) {
+			continue
+		}
+		group, _, _ := strings.Cut(name, ".")
+		row, found := rows[name]
+		if !found {
+			row = rows[group]
+		}
+		var places []string
+		for _, place := range s.places {
+			places = append(places, wordsOf(place))
+		}
+		if want := strings.Join(places, ", "); row != want {
+			t.Errorf("%s: documented is %q, want %q", name, row, want)
+		}
+	}
+}
+
+// wordsOf returns what the document calls a place.
+func wordsOf(place string) string {
+	for _, words := range [][2]string{
+		{"cluster.global.", "`global`"}, {"cluster.primary.", "role"}, {"cluster.", "cluster"}, {"instance.config.", "`config`"}, {"instance.", "instance"},
+	} {
+		if strings.HasPrefix(place, words[0]) {
+			return words[1]
+		}
+	}
+	return place
 }

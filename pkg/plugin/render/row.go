@@ -63,6 +63,7 @@ func podNode(s v1alpha1.ServerStatus, now time.Time) *treeNode {
 	n := &treeNode{
 		name:   cell{serverNode(s), plain},
 		inSync: s.State == v1alpha1.StateInSync,
+		stuck:  s.SerialLag != nil && *s.SerialLag < 0 && s.Message != "",
 		cells: [columns - 1]cell{
 			{string(s.State), stateColor(s.State)}, {}, {text: s.Role}, {text: formatNumber(s.Serial)}, {text: formatLag(s, now)},
 			{text: serverNote(s)},

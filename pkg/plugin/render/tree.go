@@ -13,7 +13,7 @@ import (
 type TreeOptions struct {
 	// Namespaces puts a heading above each namespace's objects.
 	Namespaces bool
-	// OutOfSync leaves out what is in sync and has nothing below it that is not.
+	// OutOfSync leaves out what is in sync, follows its primaries, and has nothing below it of which that is not true.
 	OutOfSync bool
 	// Now is the time that durations are counted to.
 	Now     time.Time
@@ -41,8 +41,10 @@ func Tree(items []v1alpha1.SyncStatus, o TreeOptions) string {
 type treeNode struct {
 	name cell
 	// cells are the cells beside the name.
-	cells    [columns - 1]cell
-	inSync   bool
+	cells  [columns - 1]cell
+	inSync bool
+	// stuck is true of a server that is in sync and does not follow: a later serial than its primaries' keeps it from transferring.
+	stuck    bool
 	children []*treeNode
 }
 
@@ -68,7 +70,7 @@ func (n *treeNode) appendRows(rows [][]cell, lead, below string) [][]cell {
 func pruneInSync(nodes []*treeNode) []*treeNode {
 	var kept []*treeNode
 	for _, n := range nodes {
-		if n.children = pruneInSync(n.children); !n.inSync || len(n.children) > 0 {
+		if n.children = pruneInSync(n.children); !n.inSync || n.stuck || len(n.children) > 0 {
 			kept = append(kept, n)
 		}
 	}

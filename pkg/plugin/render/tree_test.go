@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
 func fleet(r *v1alpha1.ServerStatus) { r.Version, r.Sidecar = "9.20.15", "Ready" }
@@ -41,6 +42,10 @@ func TestTree(t *testing.T) {
 	lagging := object("Bind9Instance", "alone", "", row("alone-0", stale, fleet, serves(2, v1alpha1.ServerZone{
 		Zone: "example.com", State: stale, Serial: new(int64(7)), SerialLag: new(int64(2)), Message: "2 behind"}),
 		func(r *v1alpha1.ServerStatus) { r.Restarts, r.Sidecar = 1, "BindcarUnreachable" }))
+	ahead := object("DNSZone", "moved", "example.net", row("primary-0", in, serial(9, 0)), row("secondary-0", in, serial(12, -3), says(status.AheadOfPrimaries(12, 9)),
+		func(r *v1alpha1.ServerStatus) {
+			r.Provider, r.Instance, r.Pod, r.Address = "isp", "", "", "192.0.2.53:53"
+		}))
 	other := www
 	other.Namespace = "shop"
 	for name, tc := range map[string]struct {
@@ -67,6 +72,11 @@ DNSZone/example-com     OutOfSync   1/2                                      exa
 ├─ Pod/secondary-0      Stale                 Secondary   7        2 (12s)   2 behind
 └─ ARecord/www          OutOfSync   1/2
    └─ Pod/secondary-0   Stale                 Secondary   7        2 (12s)
+`},
+		"a secondary outside that is ahead, and will never transfer again": {items: []v1alpha1.SyncStatus{ahead, mail}, options: TreeOptions{OutOfSync: true}, want: `
+NAME                               STATE    SERVERS   ROLE        SERIAL   LAG   MESSAGE
+DNSZone/moved                      InSync   2/2                                  example.net
+└─ DNSProvider/isp/192.0.2.53:53   InSync             Secondary   12       -3    serial 12 is ahead of the primaries' 9: no transfer will repair it until theirs is higher; set spec.soaRecord.serial of the DNSZone to 13
 `},
 		"nothing is not in sync": {items: []v1alpha1.SyncStatus{mail, instance}, options: TreeOptions{OutOfSync: true}},
 		"records without their zones": {items: []v1alpha1.SyncStatus{stray, mail}, want: `

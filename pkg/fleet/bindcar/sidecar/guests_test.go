@@ -217,6 +217,77 @@ func askFrom(t *testing.T, server, from, zone string, key *wire.Key) int {
 	return reply.Rcode
 }
 
+// transferFrom returns how many records an address of this machine gets by a transfer without a key.
+func transferFrom(t *testing.T, s *sidecar, from net.IP, zone string) (records int) {
+	t.Helper()
+	conn, err := net.DialTCP("tcp", &net.TCPAddr{IP: from}, net.TCPAddrFromAddrPort(s.DNS()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages, err := (&dns.Transfer{Conn: &dns.Conn{Conn: conn}}).In(new(dns.Msg).SetAxfr(dns.Fqdn(zone)), s.DNS().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for m := range messages {
+		records += len(m.RR)
+	}
+	return records
+}
+
+// Wherever allowTransfer stands, in cluster, role or instance, and allowQuery, in cluster or instance: whom a zone's providers admit, by key or
+// by address, comes in addition, and nobody else. Whoever may transfer the zone may ask for it.
+func TestGuestBesideListsOfEveryPlace(t *testing.T) {
+	listed, guest, stranger := net.IPv4(127, 0, 0, 2), net.IPv4(127, 0, 0, 3), net.IPv4(127, 0, 0, 4)
+	list := v1beta1.AddressMatchList{listed.String()}
+	in := func(transfer, query v1beta1.AddressMatchList) *v1beta1.Bind9Config {
+		return &v1beta1.Bind9Config{AllowTransfer: transfer, AllowQuery: query}
+	}
+	for name, places := range map[string]struct {
+		global *v1beta1.Bind9Config
+		role   v1beta1.AddressMatchList
+		own    *v1beta1.Bind9Config
+	}{
+		"global":                {global: in(list, list)},
+		"role":                  {global: in(nil, list), role: list},
+		"instance":              {own: in(list, list)},
+		"role before global":    {global: in(v1beta1.AddressMatchList{stranger.String()}, list), role: list},
+		"instance before all":   {global: in(v1beta1.AddressMatchList{stranger.String()}, v1beta1.AddressMatchList{stranger.String()}), role: v1beta1.AddressMatchList{stranger.String()}, own: in(list, list)},
+		"instance, none at all": {global: in(list, list), own: in(v1beta1.AddressMatchList{}, nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := named.Workload{
+				Cluster:  v1beta1.Bind9ClusterSpec{Global: places.global, Primary: &v1beta1.RoleConfig{AllowTransfer: places.role}},
+				Instance: &v1beta1.Bind9Instance{Spec: v1beta1.Bind9InstanceSpec{Role: v1beta1.RolePrimary, Config: places.own}},
+			}
+			s := startBeside(t, namedtest.StartPod(t, v1beta1.RolePrimary, [2]*wire.Key{}, func(c *named.Config) {
+				merged := w.Config().Options
+				c.Options.AllowTransfer, c.Options.AllowQuery = merged.AllowTransfer, merged.AllowQuery
+			}))
+			ctx := testContext(t)
+			const zone = "open.example"
+			if err := s.client.CreateZone(ctx, s.addr, primaryZone(zone, s.UpdateKey.Name)); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.client.PatchZone(ctx, s.addr, zone, bindcar.PatchZone{AllowTransfer: &[]string{guest.String()}}); err != nil {
+				t.Fatal(err)
+			}
+			for _, from := range []struct {
+				address   net.IP
+				transfers bool
+				asks      bool
+			}{{listed, name != "instance, none at all", true}, {guest, true, true}, {stranger, false, false}} {
+				if records := transferFrom(t, s, from.address, zone); (records > 0) != from.transfers {
+					t.Errorf("%s transfers %d records, want some: %t", from.address, records, from.transfers)
+				}
+				if rcode := askFrom(t, s.DNS().String(), from.address.String(), zone, nil); (rcode == dns.RcodeSuccess) != from.asks {
+					t.Errorf("%s asks: %s, want an answer: %t", from.address, dns.RcodeToString[rcode], from.asks)
+				}
+			}
+		})
+	}
+}
+
 // A secondary by address gets NOTIFY that is not signed, and transfers its zone without a key from its address; nobody else does, nor any
 // other zone. That lasts until the zone does not name it any more.
 func TestSecondaryByAddress(t *testing.T) {
@@ -235,19 +306,7 @@ func TestSecondaryByAddress(t *testing.T) {
 	defer func() { _ = listener.Close() }()
 	transfers := func(from net.IP, zone string, want bool) {
 		t.Helper()
-		conn, err := net.DialTCP("tcp", &net.TCPAddr{IP: from}, net.TCPAddrFromAddrPort(s.DNS()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		messages, err := (&dns.Transfer{Conn: &dns.Conn{Conn: conn}}).In(new(dns.Msg).SetAxfr(dns.Fqdn(zone)), s.DNS().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		records := 0
-		for m := range messages {
-			records += len(m.RR)
-		}
-		if (records > 0) != want {
+		if records := transferFrom(t, s, from, zone); (records > 0) != want {
 			t.Errorf("%s transfers %s: %d records, want some: %t", from, zone, records, want)
 		}
 	}

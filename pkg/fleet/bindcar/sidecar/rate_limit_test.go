@@ -62,6 +62,24 @@ func askFromNetwork(t *testing.T, s *sidecar, name string, count int) (got answe
 	return got
 }
 
+// Behind a load balancer or node port that hides where clients are, all of them are one network: it gets full answers to 800 questions for one
+// name in a second, for three seconds.
+func TestRateLimitOfAllClientsAtOneAddress(t *testing.T) {
+	t.Parallel()
+	s := startBeside(t, namedtest.StartPod(t, v1beta1.RolePrimary, [2]*wire.Key{}, func(*named.Config) {}))
+	if err := s.client.CreateZone(testContext(t), s.addr, primaryZone("limited.example", s.UpdateKey.Name)); err != nil {
+		t.Fatal(err)
+	}
+	pace := time.NewTicker(time.Second / (800 / batch))
+	defer pace.Stop()
+	for asked := 0; asked < 2400; asked += batch {
+		<-pace.C // Never more than that, also on a slow machine.
+		if got := askFromNetwork(t, s, "limited.example.", batch); got.full != batch {
+			t.Fatalf("after %d questions: answers %+v", asked, got)
+		}
+	}
+}
+
 // What a network asks too often is truncated or dropped, and counted; a real named says how often. Nobody is limited who is exempt, nor by
 // default at hundreds of questions in a second.
 func TestRateLimit(t *testing.T) {

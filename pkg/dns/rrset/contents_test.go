@@ -1,0 +1,63 @@
+package rrset
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What BIND refuses is refused, and nothing that it takes.
+func TestCheckContents(t *testing.T) {
+	judge, err := exec.LookPath("named-checkzone")
+	if err != nil {
+		t.Fatal("this test needs named-checkzone: `apt-get install bind9-utils`")
+	}
+	sha256 := strings.Repeat("ab", 32)
+	for rdata, want := range map[string]string{
+		"DS 12345 13 2 " + sha256:                    "",
+		"DS 12345 13 2 abcd":                         "the digest has 2 bytes, and one of type 2 has 32",
+		"DS 12345 13 9 abcd":                         "",
+		"DLV 12345 13 4 " + sha256:                   "the digest has 32 bytes, and one of type 4 has 48",
+		"TA 12345 13 1 " + sha256:                    "one of type 1 has 20",
+		"SSHFP 4 2 " + sha256:                        "",
+		"SSHFP 4 2 " + sha256[2:]:                    "the digest has 31 bytes, and one of type 2 has 32",
+		"ZONEMD 1 1 1 " + sha256:                     "one of type 1 has 48",
+		"HTTPS 1 . alpn=h2":                          "",
+		"HTTPS 1 . mandatory=alpn alpn=h":            "",
+		"HTTPS 1 . mandatory=port alpn=h":            "mandatory lists port",
+		"HTTPS 1 . mandatory=mandatory":              "mandatory lists mandatory",
+		"HTTPS 1 . no-default-alpn":                  "no-default-alpn needs alpn",
+		"SVCB 1 . alpn=":                             "alpn has an empty protocol",
+		"SVCB 0 x. no-default-alpn":                  "no-default-alpn needs alpn",
+		"HTTPS 0 x. alpn=h2":                         "",
+		"HTTPS 0 x. mandatory=port alpn=h2":          "mandatory lists port",
+		"SVCB 1 x. alpn=h2 dohpath=/dns-query{?dns}": "",
+		"SVCB 1 x. alpn=h2 dohpath=/dns-query":       "dohpath is a relative template",
+		"A 192.0.2.1":                                "",
+	} {
+		mnemonic, text, _ := strings.Cut(rdata, " ")
+		rrtype, known := ParseType(mnemonic)
+		if !known {
+			t.Fatal(mnemonic)
+		}
+		canonical, err := Parse(Key{Name: ".", Type: rrtype}, text)
+		if err == nil {
+			err = CheckContents(rrtype, canonical)
+		} else if want != "" {
+			t.Errorf("%s is not read: %v", rdata, err)
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", rdata, err, want)
+		}
+		zone := filepath.Join(t.TempDir(), "zone")
+		text = "$TTL 1\n@ SOA a. b. 1 2 3 4 5\n@ NS a.\nx " + mnemonic + " " + text + "\n"
+		if err := os.WriteFile(zone, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if output, err := exec.CommandContext(t.Context(), judge, "-i", "none", "example.com", zone).CombinedOutput(); (err == nil) != (want == "") {
+			t.Errorf("%s: BIND says %v: %s", rdata, err, output)
+		}
+	}
+}
