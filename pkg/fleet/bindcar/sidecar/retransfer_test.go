@@ -151,7 +151,9 @@ func TestRetransferEndsAStuckTransfer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	follows := func(serial int) func() bool { return func() bool { return serialOf(t, s.DNS(), zone) == uint32(serial) } }
+	follows := func(serial int) func() bool {
+		return func() bool { return serialOf(t, s.DNS(), zone) == uint32(serial) }
+	}
 	eventually(t, follows(firstSerial))
 
 	var lost atomic.Int32
