@@ -46,7 +46,7 @@ func OfChild(t *testing.T, setUp func() string, do func(argument string)) Cost {
 		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
 	}
 	argument := setUp()
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+strings.Join(parts, "/"), "-test.v") //nolint:gosec // this program
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+strings.Join(parts, "/"), "-test.v")
 	child.Env = append(os.Environ(), childVariable+"="+t.Name(), argumentVariable+"="+argument)
 	out, err := child.CombinedOutput()
 	var cost Cost

@@ -133,6 +133,7 @@ func (r policyRequest) audited(t *testing.T, policy validating.Validator) map[st
 		switch a.Action {
 		case validating.AuditAnnotationActionPublish:
 			all[a.Key] = a.Value
+		case validating.AuditAnnotationActionExclude:
 		case validating.AuditAnnotationActionError:
 			t.Errorf("audit annotation %s: %s", a.Key, a.Error)
 		}

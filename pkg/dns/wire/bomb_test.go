@@ -188,7 +188,8 @@ func TestBombs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cost := heap.OfChild(t, func() string {
 				return hostileServer(t, func(request *dns.Msg, write func([]byte) error) {
-					for n := 0; write(bomb(request, n).bytes()) == nil; n++ {
+					for n, err := 0, error(nil); err == nil; n++ {
+						err = write(bomb(request, n).bytes())
 					}
 				}).String()
 			}, func(server string) {
