@@ -76,9 +76,9 @@ class Sentences:
             (rf"({NAME}) delegates to ({NAME}(?:, {NAME})*), as the zone has it", lambda at, zone, servers: None),
             # paths
             (rf"(?:clients get no answer from |it is being asked what clients get from |what clients get is not known: )?"
-             rf"instance ({NAME}) at ([\d.]+):(\d+) over (UDP|TCP) \((.*)\)", self.path),
+             rf"instance ({NAME}) at ([\d.]+):(\d+) over (UDP|TCP) \((.*?)\)(?: and \d+ more)?", self.path),
             (rf"(?:clients get something else from |what clients get is not known of )?(?:({NAME}(?:, {NAME})*) at )?([\d.]+):(\d+) over (UDP|TCP)"
-             rf"(?: as seen from ({NAME}))? \(.*\)", self.further),
+             rf"(?: as seen from ({NAME}))? \(.*\)(?: and \d+ more)?", self.further),
             # what has neither numbers nor names, or follows from another clause
             (r"the zone is valid|the zone is not signed|remove (?:it|that) or rename the record|declare the data there|(?:and )?\d+ more|the change has not been programmed yet"
              r"|does allowQuery admit them, but not the API server\?|its answer to the request to transfer the zone was .*|its log says why it cannot .*|", lambda at: None),

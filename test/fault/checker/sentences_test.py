@@ -33,6 +33,9 @@ class FactsTest(unittest.TestCase):
             (WWW, "2 of 2 primaries in sync; 1 of 1 secondaries in sync", "1 of 1 primaries in sync", "2 of 2 secondaries in sync"),
             (ONE, "", "1 of 2 primaries cannot be programmed", "1 of 2 paths answer"),
             (ONE, "6 of 6 paths answer; 1 of 2 further paths of clients answer", "4 of 4 paths answer", "5 of 6 paths answer", "6 of 6 paths answer; 3 of 2 further paths of clients answer"),
+            (ONE, "6 of 6 paths answer; 1 of 7 further paths of clients answer; what clients get is not known of ns1.one.example. at 198.51.100.11:53 over UDP "
+             "as seen from far (no answer in time) and 1 more", "6 of 6 paths answer; what clients get is not known of "
+             "ns1.one.example. at 198.51.100.11:53 over UDP as seen from far (no answer in time) and 0 more"),
             (WWW, "3 of 3 servers Insecure; the zone is not signed", "3 of 3 servers Secure", "2 of 3 servers Insecure; the zone is not signed", "1 of 3 servers Bogus (dns-primary-0-0): why"),
             (INSTANCE, "1 of 2 zones are out of sync", "1 of 3 zones are out of sync", "0 of 2 zones are out of sync"),
             (INSTANCE, "serves 2 of 2 zones", "serves 3 of 2 zones", "serves 3 of 3 zones"),
