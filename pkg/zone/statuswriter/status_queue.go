@@ -24,10 +24,12 @@ type statusTask struct {
 	released bool
 }
 
-// Pauses after a write that failed.
+// Pauses after a write that failed, and how long a write may take: a few workers have all objects, and one whose request gets no answer is
+// missing.
 const (
-	firstRetry = 20 * time.Millisecond
-	lastRetry  = time.Minute
+	firstRetry   = 20 * time.Millisecond
+	lastRetry    = time.Minute
+	writeTimeout = 10 * time.Second
 )
 
 // While many objects come in they are being created, and each status takes as much of kube-apiserver as a creation. So only
@@ -188,7 +190,9 @@ func (b *statusQueue) processNext(ctx context.Context) bool {
 	if !ok {
 		return true
 	}
-	wait, err := b.write(ctx, key, n)
+	writing, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	wait, err := b.write(writing, key, n)
 	switch {
 	case ctx.Err() != nil:
 		return false

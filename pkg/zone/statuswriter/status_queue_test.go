@@ -125,6 +125,28 @@ func TestOutboxTriesForEverWithNewerNewsWhenThereAreAny(t *testing.T) {
 }
 
 // Newer news that come while older ones fail must not be overwritten by those when they are put back.
+// A write that gets no answer is given up, and done again: its worker is free meanwhile.
+func TestOutboxGivesUpAWriteWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lost atomic.Bool
+		d := newDesk(t, 1, func(ctx context.Context, n note) (time.Duration, error) {
+			if n.Key == key("a") && !lost.Swap(true) {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			}
+			return 0, nil
+		})
+		d.add(of("1"), 0, key("a"))
+		synctest.Wait()
+		d.add(of("1"), 0, key("b"))
+		time.Sleep(writeTimeout + firstRetry)
+		want := []note{{key("a"), "1", 0}, {key("b"), "1", writeTimeout}, {key("a"), "1", writeTimeout + firstRetry}}
+		if diff := cmp.Diff(want, d.written()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 func TestOutboxPrefersNewsThatCameDuringAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1, func(_ context.Context, n note) (time.Duration, error) {
