@@ -18,24 +18,32 @@ import (
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
-// named remembers for ten minutes that a primary refused connections. The order to transfer the zone gets past that, and
-// is refused while the primary still does.
-func TestRetransferReachesAPrimaryThatWasUnreachable(t *testing.T) {
-	const zone = "stale.example"
-	p := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
-	s := start(t, v1beta1.RoleSecondary, [2]*wire.Key{p.UpdateKey, p.TransferKey})
+// pairByProxy starts a primary and a secondary that has followed it to firstSerial, and reaches it by a proxy alone.
+func pairByProxy(t *testing.T, zone string) (p, s *sidecar, proxy *bind.Proxy) {
+	t.Helper()
+	p = start(t, v1beta1.RolePrimary, [2]*wire.Key{})
+	s = start(t, v1beta1.RoleSecondary, [2]*wire.Key{p.UpdateKey, p.TransferKey})
 	ctx := testContext(t)
 	if err := p.client.CreateZone(ctx, p.addr, primaryZone(zone, p.UpdateKey.Name)); err != nil {
 		t.Fatal(err)
 	}
-	proxy := bind.StartProxy(t, p.DNS())
+	proxy = bind.StartProxy(t, p.DNS())
 	err := s.client.CreateZone(ctx, s.addr, bindcar.CreateZone{ZoneName: zone, ZoneType: bindcar.Secondary, ZoneConfig: bindcar.ZoneConfig{Primaries: []string{proxy.Addr.String()}}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, func() bool { return serialOf(t, s.DNS(), zone) == firstSerial })
+	return p, s, proxy
+}
+
+// named remembers for ten minutes that a primary refused connections. The order to transfer the zone gets past that, and
+// is refused while the primary still does.
+func TestRetransferReachesAPrimaryThatWasUnreachable(t *testing.T) {
+	const zone = "stale.example"
+	p, s, proxy := pairByProxy(t, zone)
+	ctx := testContext(t)
 	serial := uint32(firstSerial)
 	follows := func() bool { return serialOf(t, s.DNS(), zone) == serial }
-	eventually(t, follows)
 
 	proxy.RefuseTCP()
 	change := func() {
@@ -78,20 +86,10 @@ func TestRetransferReachesAPrimaryThatWasUnreachable(t *testing.T) {
 // named waits five seconds for a primary's answer, and then asks once more. The order to transfer the zone does not wait, not even when
 // the sidecar cannot save what it changes for that.
 func TestRetransferDoesNotWaitForALostAnswer(t *testing.T) {
-	p := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
-	s := start(t, v1beta1.RoleSecondary, [2]*wire.Key{p.UpdateKey, p.TransferKey})
-	ctx := testContext(t)
 	const zone = "lossy.example"
-	if err := p.client.CreateZone(ctx, p.addr, primaryZone(zone, p.UpdateKey.Name)); err != nil {
-		t.Fatal(err)
-	}
-	proxy := bind.StartProxy(t, p.DNS())
-	err := s.client.CreateZone(ctx, s.addr, bindcar.CreateZone{ZoneName: zone, ZoneType: bindcar.Secondary, ZoneConfig: bindcar.ZoneConfig{Primaries: []string{proxy.Addr.String()}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, s, proxy := pairByProxy(t, zone)
+	ctx := testContext(t)
 	serial := uint32(firstSerial)
-	eventually(t, func() bool { return serialOf(t, s.DNS(), zone) == serial })
 	description := strings.TrimSuffix(s.server.zones.Files(zone).Content(), ".zone") + ".json.new"
 	// isServedAtOnce reports whether the order was carried out sooner than named gives up a question.
 	isServedAtOnce := func() bool {
@@ -136,26 +134,12 @@ func TestRetransferDoesNotWaitForALostAnswer(t *testing.T) {
 
 // A primary may have gone while named waits for the rest of a transfer. The order to transfer the zone ends that one.
 func TestRetransferEndsAStuckTransfer(t *testing.T) {
-	p := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
-	s := start(t, v1beta1.RoleSecondary, [2]*wire.Key{p.UpdateKey, p.TransferKey})
+	const zone = "stuck.example"
+	p, s, proxy := pairByProxy(t, zone)
 	ctx := testContext(t)
 	if _, err := s.server.statistics.Transfers(ctx); err != nil {
 		t.Skip("this release lists no transfers, and cannot end one:", err)
 	}
-	const zone = "stuck.example"
-	if err := p.client.CreateZone(ctx, p.addr, primaryZone(zone, p.UpdateKey.Name)); err != nil {
-		t.Fatal(err)
-	}
-	proxy := bind.StartProxy(t, p.DNS())
-	err := s.client.CreateZone(ctx, s.addr, bindcar.CreateZone{ZoneName: zone, ZoneType: bindcar.Secondary, ZoneConfig: bindcar.ZoneConfig{Primaries: []string{proxy.Addr.String()}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	follows := func(serial int) func() bool {
-		return func() bool { return serialOf(t, s.DNS(), zone) == uint32(serial) }
-	}
-	eventually(t, follows(firstSerial))
-
 	var lost atomic.Int32
 	proxy.Filter(func(network string, reply []byte) ([]byte, error) {
 		if network == "tcp" {
@@ -174,7 +158,7 @@ func TestRetransferEndsAStuckTransfer(t *testing.T) {
 		if _, err := s.client.Command(ctx, s.addr, zone, "retransfer"); err != nil {
 			t.Error(err)
 		}
-		return follows(firstSerial + 1)()
+		return serialOf(t, s.DNS(), zone) == firstSerial+1
 	})
 	if !strings.Contains(s.Log(), "Transfer status: shutting down") {
 		t.Error("named gave up the transfer by itself, after its own time")
