@@ -253,6 +253,10 @@ func (w *world) isAtRest(ctx context.Context) error {
 		if !s.Status.InSync {
 			return fmt.Errorf("%s is %s: %s %s", s.Name, s.Status.Phase, s.Status.FailureMessage, messagesOf(s))
 		}
+		// What vantages find is a few seconds old.
+		if c := meta.FindStatusCondition(s.Status.Conditions, "Answered"); c != nil && c.Status == metav1.ConditionFalse {
+			return fmt.Errorf("clients of %s: %s", s.Name, c.Message)
+		}
 		servers[s.ObjectRef.Name] = len(s.Servers)
 		if serials[s.ObjectRef.Name] = serialsOf(s); len(serials[s.ObjectRef.Name]) > 1 {
 			return fmt.Errorf("the servers of %s have the serials %v", s.Name, serials[s.ObjectRef.Name])

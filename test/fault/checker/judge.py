@@ -30,7 +30,7 @@ BLINDING = {"stop-kubernetes", "kill-kubernetes", "cut-kubernetes", "stop-compon
 VANTAGE_WAIT = 2.5  # for how long whoever asks on a path may wait for an answer, and a margin for the clock
 KNOWN_PATH = 15.0  # after which time a path is known to the API server
 UNSEEN_AFTER = 4.0  # within which time a path is asked again that somebody wants to know of
-LOOK = 1.5  # from one look of the observer at pods to the next
+LOOK = 1.5  # by which the observer may see a change of pods and endpoints late, or miss one that does not last
 CONTESTED_AFTER = 12  # corrections that are overwritten
 # What a client gets where a path has a state.
 GETS = {"InSync": {"answer"}, "Stale": {"answer"}, "Divergent": {"answer"}, "Unreachable": {"silent", "closed"}, "Refused": {"REFUSED"},
@@ -50,7 +50,7 @@ class World:
         self.zones, self.fleets = {}, {}
         self.objects, self.zone_of = model.Objects(), {}
         self.series = collections.defaultdict(lambda: collections.defaultdict(model.Series))
-        self.paths = collections.defaultdict(model.Series)  # (vantage, address, protocol, zone)
+        self.paths = collections.defaultdict(model.Overlapping)  # (vantage, address, protocol, zone)
         self.balancers = set()
         self.ready, self.has_endpoints = collections.defaultdict(list), collections.defaultdict(list)  # by pod, by Service: (begin, end, yes)
         self.pods, self.sweeps, self.latest = {}, collections.defaultdict(list), collections.defaultdict(dict)

@@ -3,6 +3,7 @@
 import unittest
 
 import judge
+import model
 
 ADDRESS, POD = "10.0.0.1", "duo-primary-0-0"
 KEY = "www.one.example. A"
@@ -373,6 +374,18 @@ class JudgeTest(unittest.TestCase):
         self.assertTrue(what.startswith("syncstatus: arecord.www is OutOfSync"), what)
         found = judged(*entries, fault("kill-named", 21, 23) | {"id": 2}).world
         self.assertAlmostEqual(2.6, judge.Convergence(found).of(found.faults[0])[0])
+
+
+class OverlappingAnswers(unittest.TestCase):
+    def test_around(self):
+        series = model.Overlapping()
+        for begin, end, text in [(0, 0.1, "a"), (0.4, 0.5, "c"), (0.2, 1.2, "b"), (0.6, 1.6, "d"), (1.3, 1.4, "f"), (1.0, 2.0, "e"), (3, 3.1, "g")]:
+            series.add(begin, end, text)
+        self.assertEqual(series.around(0.7, 0.9), (0.4, 2.0, ["c", "b", "d", "e"]))
+        self.assertEqual(series.around(1.5, 1.7), (1.3, 3.1, ["f", "d", "e", "g"]))
+        self.assertEqual(series.around(2.5, 2.6), (1.3, 3.1, ["f", "g"]))
+        self.assertIsNone(series.around(0.05, 0.3))
+        self.assertIsNone(series.around(2.5, 3.2))
 
 
 if __name__ == "__main__":

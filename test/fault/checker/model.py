@@ -139,3 +139,27 @@ class Series:
         if first < 0 or last >= len(self.begins):
             return None
         return self.begins[first], self.ends[last], self.texts[first:last + 1]
+
+
+class Overlapping(Series):
+    """Answers to questions of which none waits for the answer to another. They are noted in the order of the answers."""
+
+    def __init__(self):
+        super().__init__()
+        self.longest = 0.0
+
+    def add(self, begin, end, text):
+        at = bisect.bisect_right(self.begins, begin)
+        self.begins.insert(at, begin)
+        self.ends.insert(at, end)
+        self.texts.insert(at, text)
+        self.longest = max(self.longest, end - begin)
+
+    def around(self, begin, end):
+        """Returns the same as Series. The first answer is that to the last question of which the answer had come."""
+        last = bisect.bisect_left(self.begins, end)
+        before = next((i for i in range(bisect.bisect_right(self.begins, begin) - 1, -1, -1) if self.ends[i] <= begin), None)
+        if before is None or last >= len(self.begins):
+            return None
+        near = [i for i in range(bisect.bisect_left(self.begins, begin - self.longest), last + 1) if self.ends[i] > begin]
+        return self.begins[before], self.ends[last], [self.texts[before], *(self.texts[i] for i in near)]

@@ -21,8 +21,11 @@ import questions
 PLURALS = [r + "records" for r in ("a", "aaaa", "cname", "ns", "txt", "mx", "srv", "caa")]
 # The least time from one sweep to the next: the servers and Lockstep share the machine with the observer.
 SWEEP, READ, STORED, PATH = 0.12, 0.2, 0.5, 0.3
+SILENT_PATH = 0.15  # from one question to the next where nothing answers: what answers for a moment is to be seen
+PATH_QUESTIONS = 16  # for how many questions on one path an answer is waited for
 GETS = 4
 WATCH_TIMEOUT = 45  # a bookmark comes every 30 seconds
+FOLLOW_SECONDS = 5  # how long a watch of pods, Services or endpoints lasts
 WATCH_SECONDS = (3, 10, 60)  # how long watches last: most go on from where one before ended
 RELIST = 0.2  # how often one begins with a list instead
 
@@ -86,31 +89,52 @@ class Observer:
             self.stopped.wait(max(0, least - (time.monotonic() - began)))
         client.close()
 
-    def find_pods(self, client):
+    def follow(self, path, note):
+        """Returns work that lists objects and watches them for a while. It notes them all, by name, after each change."""
+        def work(client):
+            got = client.get(path)
+            objects = {i["metadata"]["name"]: i for i in got["items"]}
+            note(objects.values())
+            try:
+                for line in client.stream(f'{path}?watch=1&resourceVersion={got["metadata"]["resourceVersion"]}&timeoutSeconds={FOLLOW_SECONDS}'):
+                    event = json.loads(line)
+                    if event["type"] == "ERROR" or self.stopped.is_set():
+                        return
+                    name = event["object"]["metadata"]["name"]
+                    if event["type"] == "DELETED":
+                        objects.pop(name, None)
+                    else:
+                        objects[name] = event["object"]
+                    note(objects.values())
+            finally:
+                client.close()
+        work.__name__ = "follow " + path.rpartition("/")[2]
+        return work
+
+    def note_pods(self, pods):
         """Notes the addresses of the servers, and has each one asked for as long as a pod has it."""
-        begin = time.time()
-        pods = client.get(f"/api/v1/namespaces/{self.namespace}/pods")
+        now = time.time()
         addresses, ready = {}, {}
-        for pod in pods["items"]:
+        for pod in pods:
             ready[pod["metadata"]["name"]] = any(c["type"] == "Ready" and c["status"] == "True" for c in pod.get("status", {}).get("conditions", []))
             address, name = pod.get("status", {}).get("podIP"), pod["metadata"]["name"]
             if address and pod["status"].get("phase") not in ("Failed", "Succeeded"):
                 addresses[address] = name
         if ready != self.readiness:
             self.readiness = ready
-            self.history.write(op="ready", begin=begin, end=time.time(), pods=ready)
+            self.history.write(op="ready", begin=now, end=now, pods=ready)
         if addresses == self.addresses:
             return
         new = addresses.items() - self.addresses.items()
-        self.history.write(op="pods", at=time.time(), addresses=addresses)
+        self.history.write(op="pods", at=now, addresses=addresses)
         self.addresses = addresses
         for address, pod in new:
             threading.Thread(target=self.ask, args=(address, pod), daemon=True).start()
 
-    def find_services(self, client):
+    def note_services(self, services):
         """Notes the addresses at which clients reach the servers, and has each one asked for as long as a Service has it. What a load balancer had
         is asked to the end: zones go on publishing it."""
-        services = [s for s in client.get(f"/api/v1/namespaces/{self.namespace}/services")["items"] if any(p["port"] == 53 for p in s["spec"]["ports"])]
+        services = [s for s in services if any(p["port"] == 53 for p in s["spec"]["ports"])]
         addresses = {s["spec"]["clusterIP"]: s["metadata"]["name"] for s in services if s["spec"].get("clusterIP", "None") != "None"}
         self.balanced |= {i["ip"]: s["metadata"]["name"] for s in services for i in s["status"].get("loadBalancer", {}).get("ingress", []) if "ip" in i}
         addresses |= self.balanced
@@ -121,28 +145,36 @@ class Observer:
                 for place in ("", "far") if self.config.get("far") else ("",):
                     threading.Thread(target=self.ask_path, args=(address, instance, protocol, place), daemon=True).start()
 
-    def find_endpoints(self, client):
+    def note_endpoints(self, slices):
         """Notes which addresses Services lead to."""
-        begin, found = time.time(), {}
-        for s in client.get(f"/apis/discovery.k8s.io/v1/namespaces/{self.namespace}/endpointslices")["items"]:
+        now, found = time.time(), {}
+        for s in slices:
             service = s["metadata"].get("labels", {}).get("kubernetes.io/service-name", "")
             found.setdefault(service, []).extend(a for e in s.get("endpoints") or [] if e.get("conditions", {}).get("ready", True) for a in e["addresses"])
         if found != self.endpoints:
             self.endpoints = found
-            self.history.write(op="endpoints", begin=begin, end=time.time(), services=found)
+            self.history.write(op="endpoints", begin=now, end=now, services=found)
 
     def ask_path(self, address, instance, protocol, place):
-        """Asks for the SOA of each zone as clients do, again and again."""
-        if place:
-            questions.enter_network(self.config["far"])
+        """Asks for the SOA of each zone as clients do, again and again. No question waits for the answer to another."""
+        last, waiting = {}, threading.Semaphore(PATH_QUESTIONS)
+
+        def ask(zone):
+            try:
+                if place:
+                    questions.enter_network(self.config["far"])
+                begin = time.time()
+                last[zone] = text = questions.client_text(address, protocol, zone)
+                self.history.write(op="path", begin=begin, end=time.time(), address=address, protocol=protocol, zone=zone, vantage=place, text=text)
+            finally:
+                waiting.release()
+
         zones = [name for name, z in self.config["zones"].items() if instance.startswith(z["fleet"] + "-")]
         while not self.stopped.is_set() and self.services.get(address) == instance:
-            began = time.monotonic()
             for zone in zones:
-                begin = time.time()
-                text = questions.client_text(address, protocol, zone)
-                self.history.write(op="path", begin=begin, end=time.time(), address=address, protocol=protocol, zone=zone, vantage=place, text=text)
-            self.stopped.wait(max(0, PATH - (time.monotonic() - began)))
+                waiting.acquire()
+                threading.Thread(target=ask, args=(zone,), daemon=True).start()
+            self.stopped.wait(PATH if set(last.values()) <= {"answer"} else SILENT_PATH)
 
     def ask(self, address, pod):
         """Asks a server all questions about its zones, again and again."""
@@ -259,7 +291,9 @@ class Observer:
         self.history.write(op="rested", begin=begin, end=time.time(), differ=differ)
 
     def run(self):
-        work = [(self.find_pods, 0.5), (self.find_services, 0.5), (self.find_endpoints, 0.3), (self.read, READ), (self.read_stored, STORED), (self.watch, 0.5)]
+        core, discovery = f"/api/v1/namespaces/{self.namespace}", f"/apis/discovery.k8s.io/v1/namespaces/{self.namespace}"
+        work = [(self.follow(core + "/pods", self.note_pods), 0.1), (self.follow(core + "/services", self.note_services), 0.1),
+                (self.follow(discovery + "/endpointslices", self.note_endpoints), 0.1), (self.read, READ), (self.read_stored, STORED), (self.watch, 0.5)]
         threads = [threading.Thread(target=self.repeat, args=w, daemon=True) for w in work]
         for thread in threads:
             thread.start()
