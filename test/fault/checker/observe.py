@@ -64,6 +64,7 @@ class Observer:
         self.history = history.Writer(config["history"])
         self.addresses, self.sweeps, self.stopped = {}, {}, threading.Event()
         self.services, self.balanced, self.readiness, self.endpoints = {}, {}, None, None
+        self.names = []  # of all SyncStatuses
         self.watched, self.watch_lock, self.version = {}, threading.Lock(), None
 
     def client(self, timeout=10):
@@ -203,14 +204,14 @@ class Observer:
         got = client.get(self.status_path())
         items = [outline(i) for i in got["items"]]
         self.history.write(op="status", verb="list", begin=begin, end=time.time(), items=items)
-        return items
+        self.names = [i["name"] for i in items]
 
-    def read(self, client):
-        items = self.list_statuses(client)
-        for item in random.sample(items, min(GETS, len(items))):
+    def get_statuses(self, client):
+        """Reads some by name. One of a server that does not answer takes its time: lists do not wait for it."""
+        for name in random.sample(self.names, min(GETS, len(self.names))):
             begin = time.time()
             try:
-                got = outline(client.get(self.status_path(item["name"])))
+                got = outline(client.get(self.status_path(name)))
             except kube.Failed as error:
                 if error.code == 404:  # deleted meanwhile
                     continue
@@ -293,7 +294,8 @@ class Observer:
     def run(self):
         core, discovery = f"/api/v1/namespaces/{self.namespace}", f"/apis/discovery.k8s.io/v1/namespaces/{self.namespace}"
         work = [(self.follow(core + "/pods", self.note_pods), 0.1), (self.follow(core + "/services", self.note_services), 0.1),
-                (self.follow(discovery + "/endpointslices", self.note_endpoints), 0.1), (self.read, READ), (self.read_stored, STORED), (self.watch, 0.5)]
+                (self.follow(discovery + "/endpointslices", self.note_endpoints), 0.1),
+                (self.list_statuses, READ), (self.get_statuses, READ), (self.read_stored, STORED), (self.watch, 0.5)]
         threads = [threading.Thread(target=self.repeat, args=w, daemon=True) for w in work]
         for thread in threads:
             thread.start()
