@@ -12,8 +12,12 @@ import (
 	"github.com/miekg/dns"
 )
 
-// DefaultTimeout bounds a query or NOTIFY, including its one retry and its retry over TCP.
+// DefaultTimeout bounds a query or NOTIFY, including its repetitions and its retry over TCP.
 const DefaultTimeout = 2 * time.Second
+
+// copies is how many copies of a message are sent over UDP while no reply comes: the first half of them from one port, the others from another
+// one, which a load balancer may lead to another server.
+const copies = 6
 
 // udpSize is the EDNS buffer size that avoids fragmentation (DNS flag day 2020).
 const udpSize = 1232
@@ -21,7 +25,7 @@ const udpSize = 1232
 // Reply is a server's answer to a query, whatever its response code.
 type Reply struct {
 	Msg *dns.Msg
-	// RTT is the time from sending the attempt that was answered to its answer.
+	// RTT is the time from sending the question, from the port that got the answer, to the answer.
 	RTT time.Duration
 }
 
@@ -85,9 +89,9 @@ func Expire(m *dns.Msg) time.Duration {
 	return 0
 }
 
-// Query asks a server for one name and type, without recursion: over UDP, repeated once after half of the time without a
-// reply, and over TCP if the reply is truncated. Every reply is a success, including REFUSED; the error is an *Error and
-// means that there was no reply, or none with a valid signature.
+// Query asks a server for one name and type, without recursion: over UDP, repeated a few times while there is no reply, and over TCP
+// if the reply is truncated. Every reply is a success, including REFUSED; the error is an *Error and means that there was no reply,
+// or none with a valid signature.
 func Query(ctx context.Context, server netip.AddrPort, name string, qtype uint16, opts ...Option) (Reply, error) {
 	m := &dns.Msg{
 		MsgHdr:   dns.MsgHdr{Opcode: dns.OpcodeQuery},
@@ -154,7 +158,7 @@ func (a queryOptions) roundTrip(ctx context.Context, network string, server neti
 	start := time.Now()
 	var msg *dns.Msg
 	if network == "udp" {
-		msg, err = exchangeUDP(nc, req)
+		msg, err = exchangeUDP(nc, req, a.timeout/copies)
 	} else {
 		msg, err = exchangeTCP(nc, req, a.maxReply)
 	}
@@ -167,11 +171,13 @@ func (a queryOptions) roundTrip(ctx context.Context, network string, server neti
 // datagrams are buffers for what a socket receives, nearly all of which is far smaller.
 var datagrams = sync.Pool{New: func() any { return new([4 * udpSize]byte) }}
 
-// exchangeUDP waits for a reply to the request and ignores anything else that arrives.
-func exchangeUDP(nc net.Conn, req *request) (*dns.Msg, error) {
+// exchangeUDP waits for a reply to the request, sends it again after each interval, and ignores anything else that arrives.
+func exchangeUDP(nc net.Conn, req *request, interval time.Duration) (*dns.Msg, error) {
 	if _, err := nc.Write(req.raw); err != nil {
 		return nil, err
 	}
+	repetition := time.AfterFunc(interval, func() { repeat(nc, req.raw, interval) })
+	defer repetition.Stop()
 	buf := datagrams.Get().(*[4 * udpSize]byte)
 	defer datagrams.Put(buf)
 	for {
@@ -183,6 +189,16 @@ func exchangeUDP(nc net.Conn, req *request) (*dns.Msg, error) {
 		if !errors.Is(err, ErrReply) {
 			return msg, err
 		}
+	}
+}
+
+// repeat sends a message again and again until the connection is closed.
+func repeat(nc net.Conn, raw []byte, interval time.Duration) {
+	for {
+		if _, err := nc.Write(raw); err != nil {
+			return
+		}
+		time.Sleep(interval)
 	}
 }
 
