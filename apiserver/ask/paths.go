@@ -24,6 +24,9 @@ const (
 	badPathAge = 2 * time.Second
 	// pathProbe is how often a path that answers is asked about one of its zones, for all.
 	pathProbe = time.Second
+	// pathMargin is for how long after the deadline a reader waits for a path. Where a question that began before the reader came gets no
+	// answer, that leaves no time for another: what it shows counts, and says when it was asked.
+	pathMargin = 250 * time.Millisecond
 	// pathQuestions is how many questions are under way on a path.
 	pathQuestions = 16
 	// furtherWait is how long a reader waits for the first answers on further paths: many of the addresses cannot be reached from here.
@@ -50,6 +53,8 @@ func (a *Asker) AskPaths(ctx context.Context, zones map[*desired.Zone]bool, sinc
 }
 
 func (a *Asker) askPath(ctx context.Context, p syncstatus.Path, zones []string, since time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline+pathMargin)
+	defer cancel()
 	due, oldest := a.dueOnPath(p, zones, since)
 	if oldest != "" && !a.askZoneOnPath(ctx, p, oldest, since) { // Which other zones get no answer now?
 		due = slices.Concat([]string{oldest}, slices.DeleteFunc(slices.Clone(zones), func(zone string) bool { return zone == oldest }))
@@ -91,6 +96,9 @@ type pathQuestion struct {
 // askZonesOnPath asks for some zones on a path. Where the first question gets no reply at all, the others would get none either.
 func (a *Asker) askZonesOnPath(ctx context.Context, p syncstatus.Path, zones []string, since time.Time) {
 	a.askZoneOnPath(ctx, p, zones[0], since)
+	if ctx.Err() != nil {
+		return
+	}
 	if o, _ := a.answers.OnPath(p, zones[0]); o.Rcode == observe.NoReply {
 		for _, zone := range zones[1:] {
 			a.answers.KeepOnPath(p, zone, o)

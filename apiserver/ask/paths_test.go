@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/parallel"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
@@ -109,4 +110,26 @@ func TestAskPath(t *testing.T) {
 	s.stop()
 	ask(time.Now())
 	require(syncv1.StateUnreachable, syncv1.StateUnreachable, syncv1.StateUnreachable)
+}
+
+// A reader who comes while a question on a path is under way waits for that one, and not for another after it.
+func TestAskSilentPath(t *testing.T) {
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0") // Nobody answers there.
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	path := syncstatus.Path{Namespace: "dns", Instance: "a", Addr: netip.MustParseAddrPort(conn.LocalAddr().String())}
+	a := &Asker{options: Options{Deadline: 2 * time.Second}, answers: evaluate.NewAnswers(), names: cache.NewExpiring()}
+	zones := []string{"a.example."}
+	first := parallel.Start(func() { a.askPath(t.Context(), path, zones, time.Now()) })
+	if _, _, err := conn.ReadFrom(make([]byte, 512)); err != nil {
+		t.Fatal(err)
+	}
+	since := time.Now()
+	a.askPath(t.Context(), path, zones, since)
+	first()
+	if o, asked := a.answers.OnPath(path, zones[0]); !asked || syncstatus.PathState(o) != syncv1.StateUnreachable || !o.At.Before(since) {
+		t.Errorf("%s, asked: %v, %s after the second reader came", syncstatus.PathState(o), asked, o.At.Sub(since))
+	}
 }

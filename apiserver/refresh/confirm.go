@@ -26,6 +26,8 @@ const (
 type finding struct {
 	key    desired.Key
 	digest uint64
+	// index is that of the key in its request.
+	index int
 	// doubted are the servers that are to be asked again, disputed the objects that are to be read past the caches. Of kinds
 	// others may exist that decide, too.
 	doubted  []placeOfZone

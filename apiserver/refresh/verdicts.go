@@ -47,79 +47,99 @@ func (r *Refresher) CurrentVerdict(ctx context.Context, key desired.Key, since t
 // Servers that do not answer within the deadline count as silent. The result is in the order of keys; it has nil for an
 // object that does not exist, and for all that are left when ctx ends.
 func (r *Refresher) Verdicts(ctx context.Context, keys []desired.Key, since time.Time) []*syncv1.SyncStatus {
-	return r.verdicts(ctx, keys, since, false)
+	return r.confirmedVerdicts(ctx, keys, request{since: since, confirmed: map[desired.Key]uint64{}})
 }
 
 // ResolvedVerdicts is Verdicts for a few objects, of which the servers are also asked for what they declare, as resolvers ask.
 func (r *Refresher) ResolvedVerdicts(ctx context.Context, keys []desired.Key, since time.Time) []*syncv1.SyncStatus {
-	return r.verdicts(ctx, keys, since, true)
+	return r.confirmedVerdicts(ctx, keys, request{since: since, resolve: true, confirmed: map[desired.Key]uint64{}})
 }
 
-func (r *Refresher) verdicts(ctx context.Context, keys []desired.Key, since time.Time, resolve bool) []*syncv1.SyncStatus {
-	verdicts, evaluatedFrom := r.evaluate(ctx, keys, since, resolve)
+// request is what somebody wants to know, and what was done for it.
+type request struct {
+	since   time.Time
+	resolve bool
+	// confirmed are the digests of verdicts that were looked at twice, rounds how often that was done.
+	confirmed map[desired.Key]uint64
+	rounds    int
+}
+
+// confirmedVerdicts looks twice at what looks wrong, and evaluates what has become outdated meanwhile once more. All else is published at
+// once: it does not wait for the servers of the others.
+func (r *Refresher) confirmedVerdicts(ctx context.Context, keys []desired.Key, q request) []*syncv1.SyncStatus {
+	verdicts, evaluatedFrom, found := r.evaluate(ctx, keys, q)
+	found = slices.DeleteFunc(found, func(f finding) bool { return q.rounds == maxConfirmations || q.confirmed[f.key] == f.digest })
+	doubtful := make([]bool, len(keys))
+	for _, f := range found {
+		q.confirmed[f.key], doubtful[f.index] = f.digest, true
+	}
 	if ctx.Err() != nil {
 		return make([]*syncv1.SyncStatus, len(keys))
 	}
-	outdated := r.publisher.Publish(evaluatedFrom, verdicts...)
-	if len(outdated) == 0 {
+	sure := slices.Clone(verdicts)
+	for i := range sure {
+		if doubtful[i] {
+			sure[i] = nil
+		}
+	}
+	for _, i := range r.publisher.Publish(evaluatedFrom, sure...) {
+		doubtful[i] = true
+	}
+	var again []desired.Key
+	var indexes []int
+	for i, k := range keys {
+		if doubtful[i] {
+			again, indexes = append(again, k), append(indexes, i)
+		}
+	}
+	if len(again) == 0 {
 		return verdicts
 	}
-	again := make([]desired.Key, len(outdated))
-	for n, i := range outdated {
-		again[n] = keys[i]
+	if len(found) > 0 {
+		r.confirm(ctx, found)
+		q.rounds++
 	}
-	for n, v := range r.verdicts(ctx, again, since, resolve) {
-		verdicts[outdated[n]] = v
+	for n, v := range r.confirmedVerdicts(ctx, again, q) {
+		verdicts[indexes[n]] = v
 	}
 	return verdicts
 }
 
-// evaluate makes verdicts that are fit to be published, and the revision at which their evaluation began. What looks wrong is looked at
-// twice.
-func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time.Time, resolve bool) (verdicts []*syncv1.SyncStatus, evaluatedFrom uint64) {
-	confirmed := map[desired.Key]uint64{}
+// evaluate makes verdicts, with the revision at which their evaluation began, and what has to be confirmed before they are published.
+func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, q request) (verdicts []*syncv1.SyncStatus, evaluatedFrom uint64, found []finding) {
 	var oldest time.Time
-	if resolve && !slices.ContainsFunc(keys, func(k desired.Key) bool { return k.Kind == syncstatus.ZoneKind.Kind }) {
-		oldest = since
+	if q.resolve && !slices.ContainsFunc(keys, func(k desired.Key) bool { return k.Kind == syncstatus.ZoneKind.Kind }) {
+		oldest = q.since
 	}
-	for round := 0; ; round++ {
-		evaluatedFrom = r.publisher.Revision()
-		subjects := make([]*desired.Subject, len(keys)) // nil for what does not exist
-		for i, k := range keys {
-			if s, exists := r.index.Resolve(k); exists {
-				subjects[i] = &s
-			}
+	evaluatedFrom = r.publisher.Revision()
+	subjects := make([]*desired.Subject, len(keys)) // nil for what does not exist
+	for i, k := range keys {
+		if s, exists := r.index.Resolve(k); exists {
+			subjects[i] = &s
 		}
-		r.asker.AskSubjects(ctx, subjects, since, resolve)
-		judgements := map[*desired.Zone]*syncstatus.Evaluation{}
-		for z := range desired.ZonesOf(subjects...) {
-			judgements[z] = r.evaluator.Judge(z, oldest, resolve)
-		}
-		if resolve {
-			r.asker.AskFurther(ctx, subjects, judgements, since)
-		}
-		verdicts = make([]*syncv1.SyncStatus, len(keys))
-		var mu sync.Mutex
-		var found []finding
-		parallel.ForRange(len(keys), func(i int) {
-			s := subjects[i]
-			if s == nil {
-				return
-			}
-			verdicts[i] = r.evaluator.Status(s, func(n int) *syncstatus.Evaluation { return judgements[s.Zones[n]] })
-			if f, doubtful := r.findingOf(s, verdicts[i]); doubtful {
-				mu.Lock()
-				defer mu.Unlock()
-				found = append(found, f)
-			}
-		})
-		found = slices.DeleteFunc(found, func(f finding) bool { return confirmed[f.key] == f.digest })
-		if round == maxConfirmations || len(found) == 0 || ctx.Err() != nil {
-			return verdicts, evaluatedFrom
-		}
-		for _, f := range found {
-			confirmed[f.key] = f.digest
-		}
-		r.confirm(ctx, found)
 	}
+	r.asker.AskSubjects(ctx, subjects, q.since, q.resolve)
+	judgements := map[*desired.Zone]*syncstatus.Evaluation{}
+	for z := range desired.ZonesOf(subjects...) {
+		judgements[z] = r.evaluator.Judge(z, oldest, q.resolve)
+	}
+	if q.resolve {
+		r.asker.AskFurther(ctx, subjects, judgements, q.since)
+	}
+	verdicts = make([]*syncv1.SyncStatus, len(keys))
+	var mu sync.Mutex
+	parallel.ForRange(len(keys), func(i int) {
+		s := subjects[i]
+		if s == nil {
+			return
+		}
+		verdicts[i] = r.evaluator.Status(s, func(n int) *syncstatus.Evaluation { return judgements[s.Zones[n]] })
+		if f, doubtful := r.findingOf(s, verdicts[i]); doubtful {
+			mu.Lock()
+			defer mu.Unlock()
+			f.index = i
+			found = append(found, f)
+		}
+	})
+	return verdicts, evaluatedFrom, found
 }
