@@ -25,8 +25,9 @@ type serverComparison struct {
 	answers askedAnswers
 	// shared is true if the apex is not the zone object's there, because others write to the zone as well.
 	shared bool
-	// owner is who claims values there if each writer has its own; empty if not.
+	// owner is who claims values there if each writer has its own; empty if not. view is what it sees there.
 	owner string
+	view  ledger.View
 
 	// off are the RRsets that are out of sync, including those that the server should no longer hold.
 	off snapshot.Map[rrset.Key, struct{}]
@@ -60,7 +61,7 @@ func (c *rrsetCounts) addSigned(o rrsetCounts, sign int) {
 
 // compareFully compares from scratch.
 func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers, shared bool, owner string) *serverComparison {
-	c := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: answers, shared: shared, owner: owner}
+	c := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: answers, shared: shared, owner: owner, view: viewOf(d.desired, m, owner).Remember()}
 	for have := range m.All() {
 		if have.Type == dns.TypeNS || have.Type == dns.TypeDNAME {
 			if cut, found := undeclaredCut(d.desired, m, have.Name); found && cut.Key == have.Key {
@@ -89,7 +90,7 @@ func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers, shar
 			}
 		}
 	}
-	c.off = e.Map()
+	c.off, c.view = e.Map(), viewOf(d.desired, m, owner)
 	c.pickShown()
 	return c
 }
@@ -99,7 +100,7 @@ func (c *serverComparison) updated(d *DesiredState, m *observe.Mirror) *serverCo
 	if !slices.Equal(c.desired.NameServers.Pending, d.desired.NameServers.Pending) {
 		return compareFully(d, m, c.answers, c.shared, c.owner) // What servers keep as it is was compared otherwise.
 	}
-	n := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: c.answers, shared: c.shared, owner: c.owner, rrsetCounts: c.rrsetCounts, cuts: c.cuts}
+	n := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: c.answers, shared: c.shared, owner: c.owner, rrsetCounts: c.rrsetCounts, cuts: c.cuts, view: viewOf(d.desired, m, c.owner)}
 	e := c.off.Edit()
 	done := map[string]bool{}
 	for name := range n.changedNames(c) {
@@ -154,7 +155,7 @@ func (c *serverComparison) changedNames(old *serverComparison) iter.Seq[string] 
 
 // compareName compares one owner name.
 func (c *serverComparison) compareName(name string) (rrsetCounts, []rrset.Key) {
-	here := serverComparison{desired: c.desired, pending: c.pending, mirror: c.mirror, answers: c.answers, shared: c.shared, owner: c.owner, cuts: c.cuts}
+	here := serverComparison{desired: c.desired, pending: c.pending, mirror: c.mirror, answers: c.answers, shared: c.shared, owner: c.owner, view: c.view.Remember(), cuts: c.cuts}
 	var off []rrset.Key
 	add := func(k rrset.Key) {
 		switch {
@@ -186,14 +187,14 @@ func (c *serverComparison) isForeign(k rrset.Key) bool {
 
 // isOthers reports whether an RRset on a server with an owner is there for other owners.
 func (c *serverComparison) isOthers(k rrset.Key) bool {
-	return c.owner != "" && viewOf(c.desired, c.mirror, c.owner).IsOthers(k)
+	return c.owner != "" && c.view.IsOthers(k)
 }
 
 // have is what the server has of an RRset: with an owner, what it declares itself if that is there beside values of others.
 func (c *serverComparison) have(k rrset.Key, want rrset.RRset) rrset.RRset {
 	have, _ := c.mirror.Get(k)
 	if c.owner != "" {
-		have, _ = viewOf(c.desired, c.mirror, c.owner).Have(k, want)
+		have, _ = c.view.Have(k, want)
 	}
 	return have
 }

@@ -171,7 +171,7 @@ func (r recordReviewer) conflictsWith(ctx context.Context, zone *v1beta1.DNSZone
 	if err != nil {
 		return Result{}
 	}
-	result := r.newConflicts(before, after, record)
+	result := r.newConflicts(zone, before, after, record)
 	if !r.complete && len(result.Problems) == 0 && len(result.Warnings) == 0 {
 		result.Warnings = warnOlder(zone, after, opts, neighbors, record)
 	}
@@ -198,8 +198,8 @@ func allAccepted(zone *source.Zone) bool {
 
 // newConflicts reports the record when it is not accepted, and every neighbor that was accepted before and is not any more. A record that
 // waits for older data of its name is stored: whoever replaces an alias by addresses, or the reverse, creates one object before deleting
-// the other.
-func (r recordReviewer) newConflicts(before, after *source.Zone, record v1beta1.Record) (result Result) {
+// the other. A record of the zone's namespace may take the place of another namespace's.
+func (r recordReviewer) newConflicts(zone *v1beta1.DNSZone, before, after *source.Zone, record v1beta1.Record) (result Result) {
 	for id, d := range sortedDeclarations(after) {
 		was, _ := before.Declarations.Get(id)
 		switch {
@@ -212,6 +212,8 @@ func (r recordReviewer) newConflicts(before, after *source.Zone, record v1beta1.
 			result.Warnings = append(result.Warnings, "spec.name: "+d.Message+": this "+id.Kind+" is published as soon as that "+until+", and not before")
 		case id.ObjectKey == source.KeyOf(record):
 			result.Problems = append(result.Problems, problemsOfError("spec.name", errors.New(d.Message))...)
+		case was.Accepted && record.GetNamespace() == zone.Namespace && id.Namespace != zone.Namespace:
+			result.Warnings = append(result.Warnings, fmt.Sprintf("spec.name: %s, declared by an object of another namespace, is not published any more", d.Key))
 		case was.Accepted:
 			result.Problems = append(result.Problems, field.Invalid(field.NewPath("spec", "name"), record.RecordName(), displacedText(d, id, record.GetNamespace())))
 		}

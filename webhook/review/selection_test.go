@@ -68,7 +68,7 @@ func TestReviewOfRecordsOfOtherNamespaces(t *testing.T) {
 	}{
 		"good":                   {guest("team", "dns", "blog"), true, ""},
 		"bad name":               {guest("team", "dns", "a..b"), false, "spec.name"},
-		"beside the zone's own":  {guest("team", "dns", "www"), true, "declared by an object of another namespace, which is older"},
+		"beside the zone's own":  {guest("team", "dns", "www"), true, "declared by an object of the zone's namespace, which comes first"},
 		"at the apex":            {guest("team", "dns", "@"), false, "apex"},
 		"no consent":             {guest("team", "", "blog"), true, ""},
 		"consent to others":      {guest("team", "elsewhere", "blog"), true, "no DNSZone in namespace team selects this CNAMERecord"},
@@ -87,7 +87,7 @@ func TestReviewOfRecordsOfOtherNamespaces(t *testing.T) {
 	// The zone's owner who takes the name of an older record of another namespace learns that it is one.
 	older := recordOf(t, strings.Replace(guest("team", "dns", "shop"), "name: guest,", `name: guest, uid: r9, creationTimestamp: "2026-01-02T00:00:00Z",`, 1))
 	answer := NewHandler(newStaticObjects(open, older, namespaceOf("team", "yes"))).Handle(quick(t), request(t, record("ARecord", "shop", "{name: shop, ipv4Addresses: [192.0.2.7]}"), ""))
-	if message := strings.Join(answer.Warnings, "\n"); !answer.Allowed || !strings.Contains(message, "declared by an object of another namespace, which is older") || strings.Contains(message, "team") {
+	if message := strings.Join(answer.Warnings, "\n"); !answer.Allowed || !strings.Contains(message, "declared by an object of another namespace, is not published any more") || strings.Contains(message, "team") {
 		t.Errorf("allowed %t, %q", answer.Allowed, message)
 	}
 	bad := zone("z", `zoneName: other.test, recordsFrom: [{selector: {}, namespaceSelector: {matchExpressions: [{key: a, operator: Like, values: [b]}]}}]`)

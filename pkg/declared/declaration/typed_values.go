@@ -3,6 +3,7 @@ package declaration
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -52,7 +53,7 @@ func readRelative(rrtype uint16, field, text, origin string) (canonical, spelled
 		return readHost(rrtype, field, text, origin)
 	}
 	if rrset.HasRules(rrtype) {
-		canonical, err = rrset.Parse(rrset.Key{Type: rrtype}, text)
+		canonical, err = parseByRules(rrtype, text)
 		spelled = canonical
 	} else {
 		canonical, spelled, err = parseTyped(rrtype, text, origin)
@@ -61,6 +62,36 @@ func readRelative(rrtype uint16, field, text, origin string) (canonical, spelled
 		err = fmt.Errorf("%s: %w", field, err)
 	}
 	return canonical, spelled, "", err
+}
+
+// parseByRules reads rdata of a type with rules of its own. Bytes (RFC 3597 section 5) that end too early are refused: an MX record without its
+// host would become another one.
+func parseByRules(rrtype uint16, text string) (canonical string, err error) {
+	key := rrset.Key{Type: rrtype}
+	if canonical, err = rrset.Parse(key, text); err != nil || !strings.HasPrefix(text, `\#`) {
+		return canonical, err
+	}
+	again, errAgain := rrset.Parse(key, canonical)
+	fields := strings.Fields(text)
+	if errAgain != nil || again != canonical || len(fields) < 2 || fields[1] != strconv.Itoa(rdataLength(rrtype, canonical)) {
+		return "", fmt.Errorf("the bytes %q are no data of a %s record", shortenText(text), rrset.TypeName(rrtype))
+	}
+	return canonical, nil
+}
+
+// rdataLength is how many bytes canonical rdata takes on the wire, 0 if it is no data.
+func rdataLength(rrtype uint16, canonical string) int {
+	rr, err := rrset.ToRR(rrset.Key{Name: ".", Type: rrtype}, 0, canonical)
+	if err != nil {
+		return 0
+	}
+	packed := make([]byte, dns.Len(rr)+1)
+	n, err := dns.PackRR(rr, packed, 0, nil, false)
+	if err != nil {
+		return 0
+	}
+	const header = 1 + 2 + 2 + 4 + 2 // The root, type, class, TTL and length (RFC 1035 section 3.2.1).
+	return n - header
 }
 
 // parseTyped reads rdata of a type without rules of its own, and refuses what no server takes.

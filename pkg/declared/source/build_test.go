@@ -235,7 +235,7 @@ func TestBuildDecides(t *testing.T) {
 				aRecord(object("a", 3), "www", addresses(0, 60)...), aRecord(object("b", 2), "www", addresses(50, 51)...),
 				aRecord(object("c", 1), "www", addresses(50, 50)...),
 			},
-			want: map[string]string{"a": "", "b": "Unsupported: www.example.com. A would have 101 values, 60 of them by older declarations, and the zone's servers take at most 100 of one name and type; those who run them can raise maxRecordsPerType", "c": ""},
+			want: map[string]string{"a": "", "b": "Unsupported: www.example.com. A would have 101 values, 60 of them by other declarations, and the zone's servers take at most 100 of one name and type; those who run them can raise maxRecordsPerType", "c": ""},
 			sets: []string{"www.example.com. 3600 A " + strings.Join(rrset.New(rrset.Key{}, 0, addresses(0, 100)...).Rdata, ", ")},
 		},
 		"101 values of one object": {
@@ -486,5 +486,35 @@ func TestHash(t *testing.T) {
 	same.Ref, same.Accepted, same.Note = &Ref{Name: "x", Generation: 9}, true, "note"
 	if Hash(same) != Hash(base) || len(Hash(base)) != 64 {
 		t.Error("the hash depends on more than DNS data")
+	}
+}
+
+// TestOwnNamespaceComesFirst: a record of another namespace may be old, and get the name of a younger one or a delegation above it since.
+func TestOwnNamespaceComesFirst(t *testing.T) {
+	guest := object("guest", 1000)
+	guest.Namespace = "team"
+	own := aRecord(object("own", 1), "www", "192.0.2.1")
+	for name, stranger := range map[string]v1beta1.Record{
+		"alias":      cnameRecord(guest, "www", "evil.example.net."),
+		"delegation": nsRecord(guest, "www", "ns.example.net."),
+		"DNAME":      dnsRecord(guest, "@", "DNAME", "example.net."),
+	} {
+		t.Run(name, func(t *testing.T) {
+			z, err := Build(exampleZone(), Objects([]v1beta1.Record{stranger, own}), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			of := func(o Object) (d Declaration) {
+				for _, d = range z.Of(KeyOf(o)) {
+				}
+				return d
+			}
+			if d := of(own); !d.Accepted {
+				t.Errorf("the zone's own record: %+v", d)
+			}
+			if d := of(stranger); d.Accepted || !strings.Contains(d.Message, "declared by an object of the zone's namespace, which comes first") {
+				t.Errorf("the other namespace's: %+v", d)
+			}
+		})
 	}
 }

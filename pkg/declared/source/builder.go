@@ -19,7 +19,7 @@ import (
 // be among them twice. An error means that the zone itself is wrong and joins all reasons, each naming its field; an object that is wrong
 // only has Declarations that are not accepted. Objects that are being deleted declare nothing. The objects are not changed, and the
 // result shares nothing with them but strings. Values of one name and type are united over objects. Where declarations exclude each other
-// the older object wins: by creationTimestamp, then namespace, name, kind and UID; of one object the endpoint that comes first. The
+// an object of the zone's namespace wins, then the older one: by creationTimestamp, then namespace, name, kind and UID; of one object the endpoint that comes first. The
 // zone's own declarations come before all others.
 func Build(zone *v1beta1.DNSZone, objects []Object, opts Options) (*Zone, error) {
 	b, err := NewBuilder(zone, opts)

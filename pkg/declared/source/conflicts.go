@@ -32,6 +32,8 @@ type acceptedValues struct {
 	rdata []string
 	by    *Ref
 	index int
+	// own is true if the object is of the zone's namespace.
+	own bool
 }
 
 // delegationPoint is a name that may become a delegation, or redirect the names below it.
@@ -47,12 +49,20 @@ func (l *acceptedValues) describeFor(c *declarationCandidate) string {
 	if l.by.isSame(c.Ref) {
 		return fmt.Sprintf("declared by spec.endpoints[%d], which comes first", l.index)
 	}
-	return fmt.Sprintf("declared by %s, which is older", l.by.readBy(c.Ref.Namespace))
+	return "declared by " + l.by.beforeOf(c, l.own)
+}
+
+// beforeOf names an object that comes before a candidate. It is own if it is of the zone's namespace.
+func (r *Ref) beforeOf(c *declarationCandidate, own bool) string {
+	if own && r.Namespace != c.Ref.Namespace {
+		return "an object of the zone's namespace, which comes first"
+	}
+	return r.readBy(c.Ref.Namespace) + ", which is older"
 }
 
 // noteAccepted notes what later declarations have to respect.
 func (d *groupDecision) noteAccepted(c *declarationCandidate) {
-	l := &acceptedValues{key: c.Key, rdata: c.Rdata, by: c.Ref, index: c.index}
+	l := &acceptedValues{key: c.Key, rdata: c.Rdata, by: c.Ref, index: c.index, own: d.isOwn(c.object)}
 	if d.first[c.at] == nil {
 		d.first[c.at] = l
 	}
@@ -169,8 +179,8 @@ func (d *groupDecision) singleConflict(c *declarationCandidate) string {
 	if rrset.SingleRule(c.Key.Type) == "" || set == nil || slices.Equal(set.Rdata, c.Rdata) {
 		return ""
 	}
-	return fmt.Sprintf("%s already has %s, declared by %s, which is older; a name has one %s (%s)",
-		c.Key, set.Rdata[0], set.Owners[0][0].readBy(c.Ref.Namespace), rrset.TypeName(c.Key.Type), rrset.SingleRule(c.Key.Type))
+	return fmt.Sprintf("%s already has %s, declared by %s; a name has one %s (%s)",
+		c.Key, set.Rdata[0], set.Owners[0][0].beforeOf(c, set.Owners[0][0].Namespace == d.ref.Namespace), rrset.TypeName(c.Key.Type), rrset.SingleRule(c.Key.Type))
 }
 
 // orphanConflict refuses a DS without the NS of its delegation among the RRsets of its name: BIND drops it.
@@ -192,7 +202,7 @@ func (d *groupDecision) sizeConflict(c *declarationCandidate) string {
 	if len(older) == 0 || size <= rrset.MaxSize {
 		return ""
 	}
-	return fmt.Sprintf("%s would take %d bytes; at most %d fit into an answer, and older declarations take %d",
+	return fmt.Sprintf("%s would take %d bytes; at most %d fit into an answer, and other declarations take %d",
 		c.Key, size, rrset.MaxSize, rrset.Size(c.Key.Type, older))
 }
 

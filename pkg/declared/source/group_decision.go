@@ -96,7 +96,7 @@ func (r *zoneRevision) decideGroup(group ...*nameNode) {
 			all = append(all, declarationCandidate{nodeItem: &n.items[i], at: n})
 		}
 	}
-	slices.SortFunc(all, func(a, b declarationCandidate) int { return compareItems(a.nodeItem, b.nodeItem) })
+	slices.SortFunc(all, func(a, b declarationCandidate) int { return d.compareItems(a.nodeItem, b.nodeItem) })
 	whole := slices.Contains(group, r.tree.apex)
 	if whole {
 		d.declareApex()
@@ -127,7 +127,10 @@ func (r *zoneRevision) decideGroup(group ...*nameNode) {
 	}
 }
 
-// admitCandidate makes a declaration part of the zone, unless an older one excludes it.
+// isOwn reports whether an object is of the zone's own namespace.
+func (d *groupDecision) isOwn(o Object) bool { return o.GetNamespace() == d.ref.Namespace }
+
+// admitCandidate makes a declaration part of the zone, unless one that comes first excludes it.
 func (d *groupDecision) admitCandidate(c *declarationCandidate) {
 	beside := cmp.Or(d.aliasConflict(c), d.singleConflict(c))
 	around := cmp.Or(d.hostConflict(c), d.cutConflict(c), orphanConflict(c.Key, d.sets[c.at]), d.sizeConflict(c))

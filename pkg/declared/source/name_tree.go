@@ -18,8 +18,15 @@ type nodeItem struct {
 	raw *Declaration
 }
 
-// compareItems puts the older first.
-func compareItems(a, b *nodeItem) int {
+// compareItems puts the objects of the zone's own namespace first, whatever their age: one of another namespace may be old and have got its name
+// and its way into the zone since. Then comes the older.
+func (d *groupDecision) compareItems(a, b *nodeItem) int {
+	switch ownA, ownB := d.isOwn(a.object), d.isOwn(b.object); {
+	case ownA && !ownB:
+		return -1
+	case ownB && !ownA:
+		return 1
+	}
 	if c := cmp.Compare(creationTime(a.object), creationTime(b.object)); c != 0 {
 		return c
 	}

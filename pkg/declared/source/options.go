@@ -53,7 +53,7 @@ func (l RecordLimit) Excess(key rrset.Key, records, older int, namespace string)
 	}
 	has := ""
 	if older > 0 {
-		has = fmt.Sprintf(", %d of them by older declarations", older)
+		has = fmt.Sprintf(", %d of them by other declarations", older)
 	}
 	return fmt.Sprintf("%s would have %d values%s, and %s at most %d of one name and type%s", key, records, has, of, most, so)
 }

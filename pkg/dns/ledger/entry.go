@@ -180,11 +180,20 @@ type Ledger struct {
 	entries map[string]Entry
 	// records are the rdata of all records by owner, as they are; those of none under "".
 	records map[string][]string
+	// owners are those who have claimed a type, and claimants those who have claimed a value; sorted.
+	owners    map[uint16][]string
+	claimants map[typedHash][]string
+}
+
+// typedHash is a value as an entry claims it.
+type typedHash struct {
+	rrtype uint16
+	Hash
 }
 
 // Read reads the ledger of a name. Of two entries of an owner both count.
 func Read(set rrset.RRset) Ledger {
-	l := Ledger{map[string]Entry{}, map[string][]string{}}
+	l := Ledger{entries: map[string]Entry{}, records: map[string][]string{}}
 	for _, rdata := range set.Rdata {
 		e, ok := ParseEntry(rdata)
 		l.records[e.Owner] = append(l.records[e.Owner], rdata)
@@ -200,7 +209,21 @@ func Read(set rrset.RRset) Ledger {
 		}
 		l.entries[e.Owner] = all
 	}
+	l.addIndex()
 	return l
+}
+
+// addIndex has it cost no more to find the owners of a value where there are many entries.
+func (l *Ledger) addIndex() {
+	l.owners, l.claimants = map[uint16][]string{}, map[typedHash][]string{}
+	for _, owner := range slices.Sorted(maps.Keys(l.entries)) {
+		for rrtype, c := range l.entries[owner].Claims {
+			l.owners[rrtype] = append(l.owners[rrtype], owner)
+			for h := range c.Values {
+				l.claimants[typedHash{rrtype, h}] = append(l.claimants[typedHash{rrtype, h}], owner)
+			}
+		}
+	}
 }
 
 // Of returns the claim of an owner on an RRset.
@@ -212,9 +235,9 @@ func (l Ledger) Of(owner string, rrtype uint16) (Claim, bool) {
 // others returns the claims of all other owners than one on an RRset, by owner.
 func (l Ledger) others(owner string, rrtype uint16) map[string]Claim {
 	all := map[string]Claim{}
-	for other, e := range l.entries {
-		if c, ok := e.Claims[rrtype]; ok && other != owner {
-			all[other] = c
+	for _, other := range l.owners[rrtype] {
+		if other != owner {
+			all[other] = l.entries[other].Claims[rrtype]
 		}
 	}
 	return all
@@ -222,14 +245,24 @@ func (l Ledger) others(owner string, rrtype uint16) map[string]Claim {
 
 // OwnersOf returns the owners other than one that have claimed a value, sorted.
 func (l Ledger) OwnersOf(rrtype uint16, rdata, but string) (owners []string) {
-	h := HashOf(rrtype, rdata)
-	for owner, c := range l.others(but, rrtype) {
-		if _, claimed := c.Values[h]; claimed {
+	if len(l.owners[rrtype]) == 0 {
+		return nil
+	}
+	for _, owner := range l.claimants[typedHash{rrtype, HashOf(rrtype, rdata)}] {
+		if owner != but {
 			owners = append(owners, owner)
 		}
 	}
-	slices.Sort(owners)
 	return owners
+}
+
+// joinOwners names some owners in a message.
+func joinOwners(owners []string) string {
+	const most = 3
+	if len(owners) <= most {
+		return strings.Join(owners, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(owners[:most], ", "), len(owners)-most)
 }
 
 // with returns the rdata of the ledger with another entry of an owner; without one if that claims nothing.

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/miekg/dns"
 
@@ -31,6 +30,15 @@ type View struct {
 	Declared, Observed plan.Content
 	// IsKept reports of an owner name whether nothing is to change there; nil if it may everywhere.
 	IsKept func(name string) bool
+
+	memory *memory
+}
+
+// Remember returns a View that reads a name and its ledger once for all that is asked about them. What it views must not change from then on. It
+// is safe for concurrent use.
+func (v View) Remember() View {
+	v.memory = &memory{}
+	return v
 }
 
 // nameView is a View of one owner name.
@@ -75,7 +83,7 @@ func (v View) All() iter.Seq[rrset.RRset] {
 	return func(yield func(rrset.RRset) bool) {
 		for name := range v.names() {
 			at := v.look(name)
-			for _, set := range append(at.sets, at.record) {
+			for _, set := range slices.Concat(at.sets, []rrset.RRset{at.record}) {
 				if len(set.Rdata) > 0 && !yield(set) {
 					return
 				}
@@ -200,7 +208,7 @@ func (v View) Have(key rrset.Key, want rrset.RRset) (have rrset.RRset, others []
 	own := v.ownValues(l, have)
 	for _, rdata := range have.Rdata {
 		if owners := l.OwnersOf(key.Type, rdata, v.Owner); len(owners) > 0 {
-			others = append(others, fmt.Sprintf("%s (%s)", rdata, strings.Join(owners, ", ")))
+			others = append(others, fmt.Sprintf("%s (%s)", rdata, joinOwners(owners)))
 		} else if !slices.Contains(own.Rdata, rdata) && !slices.Contains(want.Rdata, rdata) {
 			others = append(others, fmt.Sprintf("%s (nobody's)", rdata))
 		}
@@ -240,8 +248,11 @@ func (v View) IsOthers(key rrset.Key) bool {
 }
 
 func (v View) ownValues(l Ledger, set rrset.RRset) rrset.RRset {
-	claim, _ := l.Of(v.Owner, set.Type)
 	own := rrset.RRset{Key: set.Key, TTL: set.TTL}
+	claim, some := l.Of(v.Owner, set.Type)
+	if !some {
+		return own
+	}
 	for _, rdata := range set.Rdata {
 		if _, claimed := claim.Values[HashOf(set.Type, rdata)]; claimed {
 			own.Rdata = append(own.Rdata, rdata)
@@ -257,6 +268,10 @@ func (v View) Claims(key rrset.Key) bool {
 }
 
 func (v View) ledgerOf(name string) Ledger {
+	return v.memory.ledgerOf(name, v.readLedger)
+}
+
+func (v View) readLedger(name string) Ledger {
 	record, err := RecordName(v.Zone, name)
 	if err != nil {
 		return Ledger{}
@@ -265,8 +280,10 @@ func (v View) ledgerOf(name string) Ledger {
 	return Read(set)
 }
 
-// look finds what is to be at an owner name.
-func (v View) look(name string) (at nameView) {
+// look finds what is to be at an owner name. The result must not be changed.
+func (v View) look(name string) nameView { return v.memory.look(name, v.lookAnew) }
+
+func (v View) lookAnew(name string) (at nameView) {
 	declared := slices.Collect(v.Declared.At(name))
 	record, err := RecordName(v.Zone, name)
 	if err != nil {
@@ -333,8 +350,11 @@ func newNaming(v View, name string, ledger Ledger) naming {
 		n.have[set.Type] = set
 		ours, some := ledger.Of(v.Owner, set.Type)
 		for _, rdata := range set.Rdata {
-			_, own := ours.Values[HashOf(set.Type, rdata)]
-			if !some || !own || len(ledger.OwnersOf(set.Type, rdata, v.Owner)) > 0 {
+			own := false
+			if some {
+				_, own = ours.Values[HashOf(set.Type, rdata)]
+			}
+			if !own || len(ledger.OwnersOf(set.Type, rdata, v.Owner)) > 0 {
 				n.rest[set.Type] = append(n.rest[set.Type], rdata)
 			}
 		}
@@ -382,7 +402,7 @@ func (n naming) blocks(want rrset.RRset) (c plan.Conflict, blocked bool) {
 	}
 	slices.SortFunc(c.Foreign, rrset.Key.Compare)
 	if slices.Sort(owners); len(owners) > 0 {
-		c.Why = fmt.Sprintf("%s published there first what cannot stand beside it", strings.Join(owners, ", "))
+		c.Why = fmt.Sprintf("%s published there first what cannot stand beside it", joinOwners(owners))
 	}
 	return c, len(owners)+len(c.Foreign) > 0
 }

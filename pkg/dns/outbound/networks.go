@@ -27,6 +27,9 @@ func (n *Networks) Set(text string) error {
 		if err != nil {
 			return fmt.Errorf("%q is no network, such as 10.96.0.0/12", one)
 		}
+		if a := network.Addr(); a.Is4In6() {
+			return fmt.Errorf("%s is an IPv4 network in IPv6 form, which no address is in: write it as IPv4, such as 10.96.0.0/12", network)
+		}
 		if network != network.Masked() {
 			return fmt.Errorf("%s is an address in the network %s", network, network.Masked())
 		}

@@ -245,7 +245,7 @@ func TestForbiddenNetworks(t *testing.T) {
 	if got, want := networks.String(), "10.96.0.0/12,fd00:10::/108,127.0.0.0/8"; got != want {
 		t.Errorf("the flag is %q, want %q", got, want)
 	}
-	for text, want := range map[string]string{"10.96.0.1/12": "an address in the network 10.96.0.0/12", "10.96.0.1": "no network", "": "no network"} {
+	for text, want := range map[string]string{"10.96.0.1/12": "an address in the network 10.96.0.0/12", "10.96.0.1": "no network", "": "no network", "::ffff:10.96.0.0/108": "write it as IPv4"} {
 		if err := new(Networks).Set(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}

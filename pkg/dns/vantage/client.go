@@ -116,6 +116,9 @@ func readAnswers(body io.Reader, want int) ([]answer, error) {
 	return r.Answers, nil
 }
 
+// maxNames is far more than the two names of an SOA record take, in bytes of text: answers are kept for each zone and path.
+const maxNames = 2 * 4 * 256
+
 // observation reads an answer of a vantage, which may send anything.
 func (a answer) observation(q Question, zone string, at time.Time) observe.Observation {
 	o := observe.Observation{Server: q.Address, At: at, Rcode: observe.NoReply}
@@ -125,7 +128,7 @@ func (a answer) observation(q Question, zone string, at time.Time) observe.Obser
 	}
 	o.Rcode, o.AA, o.ServerID = a.Rcode&0xfff, a.AA, wire.PrintableID([]byte(a.ServerID))
 	o.RTT = time.Duration(min(max(a.Microseconds, 0), time.Minute.Microseconds())) * time.Microsecond
-	if a.SOA != nil && a.AA && o.Rcode == dns.RcodeSuccess {
+	if a.SOA != nil && a.AA && o.Rcode == dns.RcodeSuccess && len(a.SOA.MName)+len(a.SOA.RName) <= maxNames {
 		o.Authoritative, o.SOA, o.Serial = true, *a.SOA, a.SOA.Serial
 	}
 	return o

@@ -30,6 +30,9 @@ func FuzzResponse(f *testing.F) {
 			if len(o.ServerID) > 64 || strings.ContainsFunc(o.ServerID, func(r rune) bool { return !unicode.IsPrint(r) }) {
 				t.Errorf("server %q", o.ServerID)
 			}
+			if len(o.SOA.MName)+len(o.SOA.RName) > maxNames {
+				t.Errorf("SOA names of %d and %d bytes", len(o.SOA.MName), len(o.SOA.RName))
+			}
 			if (o.Err != nil) != (a.Failure != "") || o.Err != nil && o.Authoritative {
 				t.Errorf("failure %q became %v", a.Failure, o.Err)
 			}

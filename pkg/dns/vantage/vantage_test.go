@@ -172,12 +172,13 @@ func TestHostileVantage(t *testing.T) {
 		"its own words": {200, encode(answer{Failure: "call 555-0100"}), func(o observe.Observation) bool {
 			return errors.Is(o.Err, errOther) && !strings.Contains(o.Message(), "555")
 		}},
-		"a terminal":      {200, encode(answer{AA: true, SOA: soa, ServerID: "\x1b[31m"}), func(o observe.Observation) bool { return o.ServerID == "0x1b5b33316d" }},
-		"a long name":     {200, encode(answer{AA: true, SOA: soa, ServerID: strings.Repeat("x", 1000)}), func(o observe.Observation) bool { return len(o.ServerID) == 64 }},
-		"an SOA, no AA":   {200, encode(answer{SOA: soa}), func(o observe.Observation) bool { return !o.Authoritative && o.Serial == 0 }},
-		"a negative time": {200, encode(answer{AA: true, SOA: soa, Microseconds: -1 << 60}), func(o observe.Observation) bool { return o.RTT == 0 }},
-		"an odd rcode":    {200, encode(answer{Rcode: -7, SOA: soa}), func(o observe.Observation) bool { return o.Rcode >= 0 && o.Rcode < 1<<12 && !o.Authoritative }},
-		"refused":         {200, encode(answer{Failure: failureRefused}), func(o observe.Observation) bool { return errors.Is(o.Err, syscall.ECONNREFUSED) }},
+		"a terminal":       {200, encode(answer{AA: true, SOA: soa, ServerID: "\x1b[31m"}), func(o observe.Observation) bool { return o.ServerID == "0x1b5b33316d" }},
+		"a long name":      {200, encode(answer{AA: true, SOA: soa, ServerID: strings.Repeat("x", 1000)}), func(o observe.Observation) bool { return len(o.ServerID) == 64 }},
+		"an SOA, no AA":    {200, encode(answer{SOA: soa}), func(o observe.Observation) bool { return !o.Authoritative && o.Serial == 0 }},
+		"a negative time":  {200, encode(answer{AA: true, SOA: soa, Microseconds: -1 << 60}), func(o observe.Observation) bool { return o.RTT == 0 }},
+		"an SOA of 200 kB": {200, encode(answer{AA: true, SOA: &rrset.SOA{MName: strings.Repeat("x", 200_000), Serial: 9}}), func(o observe.Observation) bool { return !o.Authoritative && o.SOA == rrset.SOA{} }},
+		"an odd rcode":     {200, encode(answer{Rcode: -7, SOA: soa}), func(o observe.Observation) bool { return o.Rcode >= 0 && o.Rcode < 1<<12 && !o.Authoritative }},
+		"refused":          {200, encode(answer{Failure: failureRefused}), func(o observe.Observation) bool { return errors.Is(o.Err, syscall.ECONNREFUSED) }},
 	} {
 		at := serve(t, o, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "https://elsewhere.test/")

@@ -2,6 +2,7 @@ package bindcar
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"testing"
@@ -34,7 +35,9 @@ func FuzzNotifications(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		watchdog, passed := time.NewTimer(time.Hour), 0
 		defer watchdog.Stop()
-		err := (&Client{maxSilence: time.Hour}).readStream(bytes.NewReader(body), watchdog, func(Notification) { passed++ })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond) // What is beyond the limits of a stream is not waited for.
+		defer cancel()
+		err := (&Client{maxSilence: time.Hour}).readStream(ctx, bytes.NewReader(body), watchdog, func(Notification) { passed++ })
 		if lines := bytes.Count(body, []byte("\n")) + 1; err == nil || passed > lines {
 			t.Errorf("%d notifications in %d lines, and then %v", passed, lines, err)
 		}

@@ -68,7 +68,7 @@ func TestHostileResponses(t *testing.T) {
 		defer cancel()
 		n := 0
 		return c.ReadNotifications(ctx, at, func(Notification) {
-			if n++; n == 100_000 {
+			if n++; n == maxLineBurst+maxLineRate {
 				cancel()
 			}
 		})

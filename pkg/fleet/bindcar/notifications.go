@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/status/reason"
@@ -20,8 +21,8 @@ var errStreamSilent = errors.New("the notification stream fell silent")
 
 // ReadNotifications calls fn, on the caller's goroutine, for every notification of the server, beginning with one that has Lost set,
 // and returns when the stream ends: it never returns nil, and the error wraps io.EOF when the sidecar closed the stream in
-// good order. While fn is busy the sidecar keeps the latest notification of each zone. IsNotSupported reports a sidecar
-// without notifications. FollowNotifications reopens the stream.
+// good order. While fn is busy the sidecar keeps the latest notification of each zone; so it does where it sends more in a second than any
+// server has. IsNotSupported reports a sidecar without notifications. FollowNotifications reopens the stream.
 func (c *Client) ReadNotifications(ctx context.Context, server Address, fn func(Notification)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -30,7 +31,7 @@ func (c *Client) ReadNotifications(ctx context.Context, server Address, fn func(
 	body, err := c.openStream(ctx, server)
 	if err == nil {
 		defer func() { _ = body.Close() }()
-		err = c.readStream(body, watchdog, fn)
+		err = c.readStream(ctx, body, watchdog, fn)
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return unreachable(cause) // How the connection ends after that says nothing.
@@ -57,16 +58,30 @@ func (c *Client) openStream(ctx context.Context, server Address) (io.ReadCloser,
 	return nil, err
 }
 
-// maxLineLength is far more than a notification takes, in bytes.
-const maxLineLength = 4 << 10
+// Bounds of a stream, far above what a sidecar sends: the bytes of a line, and how many lines are read in a second, after a burst. named sends
+// a thousand NOTIFYs in a second at most. What has Lost set makes its reader look at all zones, and counts as many lines: one in a second.
+const (
+	maxLineLength = 4 << 10
+	maxLineRate   = 2000
+	maxLineBurst  = 5 * maxLineRate
+	lostLines     = maxLineRate
+)
 
-func (c *Client) readStream(body io.Reader, watchdog *time.Timer, fn func(Notification)) error {
+func (c *Client) readStream(ctx context.Context, body io.Reader, watchdog *time.Timer, fn func(Notification)) error {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, maxLineLength)
+	turns := rate.NewLimiter(maxLineRate, maxLineBurst)
 	for lines.Scan() {
 		watchdog.Stop()
 		var notice Notification
 		if err := json.Unmarshal(lines.Bytes(), &notice); err != nil {
+			return unreachable(err)
+		}
+		cost := 1
+		if notice.Lost {
+			cost = lostLines
+		}
+		if err := turns.WaitN(ctx, cost); err != nil {
 			return unreachable(err)
 		}
 		if !notice.isHeartbeat() {

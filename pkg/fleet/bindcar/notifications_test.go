@@ -131,3 +131,45 @@ func TestReadNotificationsReportsCancellation(t *testing.T) {
 		t.Errorf("the stream ended with: %v", err)
 	}
 }
+
+// repeated is a body that repeats a line.
+type repeated struct{ line string }
+
+func (e repeated) Read(p []byte) (n int, err error) {
+	for n+len(e.line) <= len(p) {
+		n += copy(p[n:], e.line)
+	}
+	return n, nil
+}
+
+// TestNotificationsAreLimited: a sidecar that sends lines without end is read slowly, and one that has all zones looked at again and again more
+// so.
+func TestNotificationsAreLimited(t *testing.T) {
+	const seconds = 10
+	for name, tc := range map[string]struct {
+		line string
+		most int
+	}{
+		"news":       {`{"zone":"a.test","serial":1}`, maxLineBurst + seconds*maxLineRate},
+		"heartbeats": {`{}`, 0},
+		"lost":       {`{"lost":true}`, maxLineBurst/lostLines + seconds},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), seconds*time.Second)
+				defer cancel()
+				watchdog := time.NewTimer(time.Hour)
+				defer watchdog.Stop()
+				handled := 0
+				err := (&Client{maxSilence: time.Hour}).readStream(ctx, repeated{tc.line + "\n"}, watchdog, func(Notification) {
+					if handled++; handled > tc.most {
+						t.Fatalf("more than %d lines were handled in %d seconds", tc.most, seconds)
+					}
+				})
+				if err == nil || handled < tc.most/2 {
+					t.Errorf("%d lines were handled, want some %d: %v", handled, tc.most, err)
+				}
+			})
+		})
+	}
+}

@@ -34,7 +34,7 @@ func TestTooManyValuesWaitForServersThatTakeThem(t *testing.T) {
 		d, _ := p.event.Desired.Declarations.Get(source.ID{ObjectKey: source.KeyOf(a)})
 		return d
 	}
-	const says = "www.example.test. A would have 150 values, 80 of them by older declarations, and Bind9Instance dns/primary-0 takes at most 100 of one name and type; raise spec.config.maxRecordsPerType there"
+	const says = "www.example.test. A would have 150 values, 80 of them by other declarations, and Bind9Instance dns/primary-0 takes at most 100 of one name and type; raise spec.config.maxRecordsPerType there"
 	p := r.mustSync()
 	if d := verdict(p, second); d.Accepted || d.Reason != "Unsupported" || d.Message != says || !verdict(p, first).Accepted {
 		t.Errorf("of two objects: %+v", d)
@@ -51,7 +51,7 @@ func TestTooManyValuesWaitForServersThatTakeThem(t *testing.T) {
 		t.Errorf("the server has %d values", n)
 	}
 	second = add("second", 2, 80, 71)
-	if d := verdict(r.mustSync(), second); d.Accepted || !strings.Contains(d.Message, "would have 151 values, 80 of them by older declarations") {
+	if d := verdict(r.mustSync(), second); d.Accepted || !strings.Contains(d.Message, "would have 151 values, 80 of them by other declarations") {
 		t.Errorf("of one more: %+v", d)
 	}
 }

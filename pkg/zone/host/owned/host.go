@@ -60,7 +60,7 @@ func (h Host) Delete(ctx context.Context) error {
 		case seen.Mirror == nil:
 			return nil // It has no such zone.
 		}
-		view := ledger.View{Zone: h.Name, Owner: h.Server.Owner, Declared: plan.Map{}, Observed: seen.Mirror}
+		view := ledger.View{Zone: h.Name, Owner: h.Server.Owner, Declared: plan.Map{}, Observed: seen.Mirror}.Remember()
 		changes := plan.Calculate(view, seen.Mirror, view.IsDeletable, seen.SOA, seen.SOA)
 		if !changes.HasChanges() {
 			return nil

@@ -18,7 +18,7 @@ func (z *Zone) viewOf(p *Primary, mirror *observe.Mirror) ledger.View {
 	return ledger.View{
 		Zone: z.desired.Name, Owner: p.owner, Declared: without(z.desired, z.isTheirs), Observed: mirror,
 		IsKept: func(name string) bool { _, held := z.guard.held[name]; return held },
-	}
+	}.Remember()
 }
 
 // isTheirs reports whether an RRset belongs to those who run a shared primary.

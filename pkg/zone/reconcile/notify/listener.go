@@ -110,7 +110,7 @@ func (l *Listener) updateStreams(ctx context.Context) error {
 		if l.streams[key] == nil {
 			own, closeStream := context.WithCancel(ctx)
 			l.streams[key] = closeStream
-			s := &stream{Listener: l, server: key, last: map[string]uint32{}}
+			s := &stream{Listener: l, server: key, last: map[membership.ZoneKey]uint32{}}
 			go bindcar.FollowNotifications(own, s.open, s)
 		}
 	}
@@ -121,8 +121,8 @@ func (l *Listener) updateStreams(ctx context.Context) error {
 type stream struct {
 	*Listener
 	server serverKey
-	// last has the serial of the last notification of each zone.
-	last map[string]uint32
+	// last has the serial of the last notification of each zone that the server serves: of others it may send any number.
+	last map[membership.ZoneKey]uint32
 }
 
 func (s *stream) open(ctx context.Context, fn func(bindcar.Notification)) error {
@@ -136,9 +136,9 @@ func (s *stream) HandleNotification(ctx context.Context, n bindcar.Notification)
 	case n.Lost:
 		s.pollSerials(ctx)
 	case n.Zone != "":
-		reloaded := s.isRepeated(n)
 		for _, zone := range s.servedZones(ctx, s.Zones.Members.ZonesNamed(n.Zone)) {
 			key := membership.KeyOfZone(zone)
+			reloaded := s.isRepeated(key, n.Serial)
 			if s.enqueueIfNews(key, n.Serial); reloaded {
 				s.Serials.NoteReloaded(key, s.server.pod)
 				s.Zones.Enqueue(key)
@@ -149,10 +149,10 @@ func (s *stream) HandleNotification(ctx context.Context, n bindcar.Notification)
 
 // isRepeated reports whether a zone was notified with the same serial the last time: named says so of a zone that it has
 // loaded again, and somebody may have edited its file in between.
-func (s *stream) isRepeated(n bindcar.Notification) bool {
-	last, known := s.last[n.Zone]
-	s.last[n.Zone] = n.Serial
-	return known && last == n.Serial && n.Serial != 0
+func (s *stream) isRepeated(zone membership.ZoneKey, serial uint32) bool {
+	last, known := s.last[zone]
+	s.last[zone] = serial
+	return known && last == serial && serial != 0
 }
 
 // HandleStreamClosed implements bindcar.NotificationHandler. A server that has no streams is polled for a while.
@@ -213,6 +213,9 @@ func (s *stream) instance(ctx context.Context) *v1beta1.Bind9Instance {
 
 // servedZones returns those of some zones that the server's instance serves.
 func (s *stream) servedZones(ctx context.Context, zones []*v1beta1.DNSZone) []*v1beta1.DNSZone {
+	if len(zones) == 0 {
+		return nil
+	}
 	instance := s.instance(ctx)
 	all, err := inventory.Read(ctx, s.Client, s.Home)
 	if instance == nil || err != nil {

@@ -1,12 +1,14 @@
 package notify
 
 import (
+	"fmt"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/zonecache"
 )
 
 func TestNewsIsWhatNobodyExpectedAndWhatWasAwaited(t *testing.T) {
@@ -36,13 +38,13 @@ func TestNewsIsWhatNobodyExpectedAndWhatWasAwaited(t *testing.T) {
 }
 
 func TestZoneIsReloadedWhenItIsNotifiedWithTheSameSerial(t *testing.T) {
-	s := &stream{last: map[string]uint32{}}
+	s := &stream{last: map[membership.ZoneKey]uint32{}}
 	for i, step := range []struct {
 		zone     string
 		serial   uint32
 		reloaded bool
 	}{{"a", 7, false}, {"b", 7, false}, {"a", 8, false}, {"a", 8, true}, {"b", 0, false}, {"b", 0, false}} {
-		if got := s.isRepeated(bindcar.Notification{Zone: step.zone, Serial: step.serial}); got != step.reloaded {
+		if got := s.isRepeated(membership.ZoneKey{Name: step.zone}, step.serial); got != step.reloaded {
 			t.Errorf("notification %d: reloaded is %v", i, got)
 		}
 	}
@@ -50,5 +52,16 @@ func TestZoneIsReloadedWhenItIsNotifiedWithTheSameSerial(t *testing.T) {
 	serials.NoteReloaded(zone, types.NamespacedName{Name: "a"})
 	if got := serials.TakeReloaded(zone); !got.Has(types.NamespacedName{Name: "a"}) || serials.TakeReloaded(zone).Len() != 0 {
 		t.Errorf("reloaded: %v", got)
+	}
+}
+
+// TestHostileNotifications: nothing is kept of zones that a sidecar makes up.
+func TestHostileNotifications(t *testing.T) {
+	s := &stream{Listener: &Listener{Zones: zonecache.New(), Serials: &Serials{}}, last: map[membership.ZoneKey]uint32{}}
+	for n := range 1000 {
+		s.HandleNotification(t.Context(), bindcar.Notification{Zone: fmt.Sprintf("z%d.test", n), Serial: 1})
+	}
+	if len(s.last) > 0 {
+		t.Errorf("%d zones are remembered that nobody declares", len(s.last))
 	}
 }
