@@ -34,7 +34,7 @@ var comparedBy = map[string]string{
 	"pkg/kube/apply/status.go":             "TestWritesLeaveOthersMetadata",
 	"pkg/plugin/confirm.go":                "TestConfirm",
 	"pkg/plugin/preview/cluster.go":        "dry runs only",
-	"pkg/zone/reconcile/arrivals.go":       "TestArrivalsLeaveTheRestOfTheZone",
+	"pkg/zone/reconcile/prepare.go":        "TestArrivalsLeaveTheRestOfTheZone",
 	"webhook/mark/handler.go":              "FuzzMarks",
 }
 

@@ -89,7 +89,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: jitter(foreignInterval)}, nil
 	}
 	level, event := 0, result.event
-	if result.rested {
+	if result.Rested {
 		level = 1 // Thousands of zones are looked at now and then.
 	}
 	log.FromContext(ctx).V(level).Info("zone reconciled", "zone", zone.Spec.ZoneName, "serial", event.Serial,

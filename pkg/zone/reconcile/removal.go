@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -19,30 +21,15 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
-const (
-	// maxMetadataWrites bounds the metadata writes that run at once.
-	maxMetadataWrites = 16
-	// deletionTimeout is how long the deletion of a zone waits for a server that cannot be reached. A server that comes
-	// back later loses the zone then: its instance serves only zones that exist.
-	deletionTimeout = 30 * time.Second
-)
-
-// addZoneFinalizers puts our finalizers on a zone before it is on any server.
-func (r *reconciler) addZoneFinalizers(ctx context.Context, zone *v1beta1.DNSZone) error {
-	if zone.DeletionTimestamp != nil {
-		return nil // It has them, and can get none any more.
-	}
-	marks := apply.Marks{AddFinalizers: []string{v1beta1.Finalizer, v1beta1.DependentsFinalizer}}
-	if _, err := apply.Metadata(ctx, r.kube, zone, marks); err != nil {
-		return fmt.Errorf("adding the finalizers to zone %s/%s: %w", zone.Namespace, zone.Name, err)
-	}
-	return nil
-}
+// deletionTimeout is how long the deletion of a zone waits for a server that cannot be reached. A server that comes
+// back later loses the zone then: its instance serves only zones that exist.
+const deletionTimeout = 30 * time.Second
 
 // waitsForDependents reports whether a zone that is being deleted has a record or a DNSEndpoint that is not, and nobody has said that they
 // do not matter. A zone that ends with its namespace waits for no other namespace.
@@ -71,55 +58,6 @@ func (r *reconciler) waitsForDependents(ctx context.Context, s scope) (bool, err
 func (r *reconciler) stopWaiting(ctx context.Context, zone *v1beta1.DNSZone) error {
 	_, err := apply.Metadata(ctx, r.kube, zone, apply.Marks{RemoveFinalizers: []string{v1beta1.DependentsFinalizer}})
 	return client.IgnoreNotFound(err)
-}
-
-// addFinalizers puts our finalizer on the selected objects that lack it, and the zone's name on the records, before anything
-// of them goes out: whatever happens later, an object whose data may be in DNS cannot vanish before that data does.
-// Admission did it already, unless it was away. It returns the objects without those that could not get the finalizer; the
-// error asks for another pass.
-func (p zonePass) addFinalizers(ctx context.Context, changed []membership.Member) (ready []membership.Member, err error) {
-	var mu sync.Mutex
-	var group errgroup.Group
-	var errs []error
-	group.SetLimit(maxMetadataWrites)
-	ready = make([]membership.Member, 0, len(changed))
-	for _, m := range changed {
-		if m.Role != membership.Selected || p.hasMarks(m.Object) {
-			ready = append(ready, m)
-			continue
-		}
-		group.Go(func() error {
-			_, err := apply.Metadata(ctx, p.kube, m.Object.(client.Object), p.marksOf(m.Object))
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil || controllerutil.ContainsFinalizer(m.Object.(client.Object), v1beta1.Finalizer) {
-				ready = append(ready, m)
-			}
-			if err != nil {
-				errs = append(errs, fmt.Errorf("adding the finalizer to %s: %w", m.Key, err))
-				p.zones.PutBack(p.key(), m.Key)
-			}
-			return nil
-		})
-	}
-	_ = group.Wait()
-	return ready, errors.Join(errs...)
-}
-
-// hasMarks reports whether an object has the finalizer and, if it is a record, the zone annotation.
-func (p zonePass) hasMarks(o source.Object) bool {
-	_, record := o.(v1beta1.Record)
-	return controllerutil.ContainsFinalizer(o.(client.Object), v1beta1.Finalizer) &&
-		(!record || o.GetAnnotations()[v1beta1.ZoneAnnotation] == p.zone.Spec.ZoneName)
-}
-
-// marksOf returns the finalizer and, for a record, the zone annotation.
-func (p zonePass) marksOf(o source.Object) apply.Marks {
-	marks := apply.Marks{AddFinalizers: []string{v1beta1.Finalizer}}
-	if _, record := o.(v1beta1.Record); record {
-		marks.SetAnnotations = map[string]string{v1beta1.ZoneAnnotation: p.zone.Spec.ZoneName}
-	}
-	return marks
 }
 
 // finalize deletes a zone from its servers, releases what leaves it and then the zone itself. What it still selects is
@@ -226,4 +164,57 @@ func (p zonePass) withdraw(ctx context.Context) []statuswriter.ServerOutcome {
 		}
 	}
 	return nil
+}
+
+// Where values have owners, a zone that leaves a server takes its own with it. The hosts that it had are remembered with their keys, so that this
+// is possible also when the DNSProvider and its Secrets go with the zone.
+
+// ownedHosts are the hosts on which a zone may have values of its own, by ID.
+type ownedHosts map[types.NamespacedName]host.Host
+
+// noteOwned remembers the hosts of a pass on which the zone may have values of its own.
+func (s *zoneState) noteOwned(hosts []host.Host) {
+	for _, h := range hosts {
+		if at := h.At(); at.Owner != "" && at.Role == observe.Primary && at.Addr.IsValid() {
+			if s.owned == nil {
+				s.owned = ownedHosts{}
+			}
+			s.owned[at.ID] = h
+		}
+	}
+}
+
+// leaveFormerHosts deletes what the zone has on servers of providers that it does not name any more.
+func (p zonePass) leaveFormerHosts(ctx context.Context) error {
+	if p.isPaused() {
+		return nil
+	}
+	var errs []error
+	for id, h := range p.state.owned {
+		isNamed := func(provider *v1beta1.DNSProvider) bool { return provider.Name == h.At().Provider }
+		if slices.ContainsFunc(p.providers, isNamed) {
+			continue
+		}
+		err := h.Delete(ctx)
+		if errs = append(errs, err); err == nil {
+			delete(p.state.owned, id)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// hostsToClear returns the hosts from which a zone is to be deleted. Where values have owners, another zone of that name which has the same one
+// deletes what is not its own.
+func (r *reconciler) hostsToClear(s scope, state *zoneState) []host.Host {
+	hosts := r.hostsOf(s, state)
+	former := maps.Clone(state.owned)
+	for _, h := range hosts {
+		if h.At().Addr.IsValid() {
+			delete(former, h.At().ID)
+		}
+	}
+	return slices.DeleteFunc(slices.AppendSeq(hosts, maps.Values(former)), func(h host.Host) bool {
+		at := h.At()
+		return at.Owner != "" && r.isTakenOver(s.zone, &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Provider}})
+	})
 }

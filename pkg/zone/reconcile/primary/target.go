@@ -1,12 +1,15 @@
-package reconcile
+package primary
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/kinds"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 )
 
@@ -27,25 +30,25 @@ type target struct {
 // that looks again keeps its primary, with what that holds by then. Strangers are never the reference, nor are
 // secondaries that may transfer from them: when nobody else has the zone, it is an empty copy on their serial, so that they
 // keep nothing but what is declared.
-func (p zonePass) findReference(ctx context.Context, line []primary, before target) (t target) {
+func (p Pass) findReference(ctx context.Context, line []State, before target) (t target) {
 	if len(line) == 0 {
 		return t
 	}
 	for _, q := range line {
-		if q.at.ID == before.of && q.err == nil && q.seen.Mirror != nil {
-			return target{reference: q.seen.Mirror, of: before.of}
+		if q.At.ID == before.of && q.Err == nil && q.Seen.Mirror != nil {
+			return target{reference: q.Seen.Mirror, of: before.of}
 		}
 	}
 	for _, q := range line {
-		if q.err == nil && !p.isStranger(q.at.Server) && isLater(t.reference, q.seen.Mirror) {
-			t.reference, t.of = q.seen.Mirror, q.at.ID
+		if q.Err == nil && !p.isStranger(q.At.Server) && isLater(t.reference, q.Seen.Mirror) {
+			t.reference, t.of = q.Seen.Mirror, q.At.ID
 		}
 	}
 	if t.reference != nil {
 		return t
 	}
-	for _, h := range p.hosts {
-		if !h.At().Restores || len(p.strangers) > 0 || h.SignIn(ctx) != nil {
+	for _, h := range p.Hosts {
+		if !h.At().Restores || len(p.Strangers) > 0 || h.SignIn(ctx) != nil {
 			continue
 		}
 		if seen := h.Observe(ctx); isLater(t.reference, seen.Mirror) {
@@ -53,21 +56,26 @@ func (p zonePass) findReference(ctx context.Context, line []primary, before targ
 		}
 	}
 	for _, q := range line {
-		if last := q.known.LastCopy(); !p.isStranger(q.at.Server) && isLater(t.reference, last) {
+		if last := q.Known.LastCopy(); !p.isStranger(q.At.Server) && isLater(t.reference, last) {
 			t.reference, t.needsSerial = last, true
 		}
 	}
 	if t.reference != nil {
-		clean, had := p.state.content.WithoutLeftovers(t.reference)
+		clean, had := p.Content.WithoutLeftovers(t.reference)
 		t.reference, t.needsSerial = clean, t.needsSerial || had
 		return t
 	}
 	for _, q := range line {
-		if q.err == nil && isLater(t.reference, q.seen.Mirror) {
-			t.reference = observe.NewMirror(p.dnsName(), q.seen.SOA)
+		if q.Err == nil && isLater(t.reference, q.Seen.Mirror) {
+			t.reference = observe.NewMirror(p.Zone.Name, q.Seen.SOA)
 		}
 	}
 	return t
+}
+
+// isStranger reports whether data that nobody declares is not followed from a server.
+func (p Pass) isStranger(server observe.Server) bool {
+	return slices.ContainsFunc(p.Strangers, func(i *v1beta1.Bind9Instance) bool { return kinds.IsServerOf(i, server) })
 }
 
 // isLater reports whether b is a later copy than a.
@@ -77,8 +85,8 @@ func isLater(a, b *observe.Mirror) bool {
 
 // chooseSOA returns the SOA that all primaries end on. The serial stays that of the reference while it has nothing to change
 // and the others can be brought to it.
-func (p zonePass) chooseSOA(line []primary, t target) rrset.SOA {
-	soa := p.state.content.Desired().SOA
+func (p Pass) chooseSOA(line []State, t target) rrset.SOA {
+	soa := p.Content.Desired().SOA
 	switch {
 	case t.reference == nil:
 		soa.Serial = p.newSerial(line, soa.Serial)
@@ -92,18 +100,18 @@ func (p zonePass) chooseSOA(line []primary, t target) rrset.SOA {
 
 // newSerial returns a serial after last that no primary has had, not even one that is away now: whoever transferred the zone from it with
 // that serial would not notice that there is other content.
-func (p zonePass) newSerial(line []primary, last uint32) uint32 {
-	serial := rrset.NextSerial(last, uint32(p.now().Unix())) //nolint:gosec // RFC 1982 serials wrap, and so may this
+func (p Pass) newSerial(line []State, last uint32) uint32 {
+	serial := rrset.NextSerial(last, uint32(p.Zone.Now().Unix())) //nolint:gosec // RFC 1982 serials wrap, and so may this
 	if p.isBelowDeclared(last) {
-		serial = p.state.content.Desired().SOA.Serial
+		serial = p.Content.Desired().SOA.Serial
 	}
 	for _, q := range line {
-		if latest, may := q.known.HasBeenAt(serial); may {
+		if latest, may := q.Known.HasBeenAt(serial); may {
 			serial = rrset.AddSerial(latest, 1)
 		}
 	}
 	for _, q := range line {
-		if least := q.leastSerial(); q.seen.Mirror != nil && rrset.SerialLess(serial, least) {
+		if least := q.leastSerial(); q.Seen.Mirror != nil && rrset.SerialLess(serial, least) {
 			serial = least
 		}
 	}
@@ -111,25 +119,25 @@ func (p zonePass) newSerial(line []primary, last uint32) uint32 {
 }
 
 // isBelowDeclared reports whether a serial comes before the lowest one that the zone may have.
-func (p zonePass) isBelowDeclared(serial uint32) bool {
-	least := p.state.content.Desired().SOA.Serial
+func (p Pass) isBelowDeclared(serial uint32) bool {
+	least := p.Content.Desired().SOA.Serial
 	return least != 0 && rrset.SerialLess(serial, least)
 }
 
 // needsNewSerial reports whether a primary cannot be brought to the wanted content on the reference's serial, or the zone may not
 // have that.
-func (p zonePass) needsNewSerial(line []primary, t target) bool {
+func (p Pass) needsNewSerial(line []State, t target) bool {
 	if p.isBelowDeclared(t.reference.SOA.Serial) {
 		return true
 	}
 	if t.of == (types.NamespacedName{}) {
-		return t.needsSerial || p.state.content.ChangesOf(t.reference).HasChanges()
+		return t.needsSerial || p.Content.ChangesOf(t.reference).HasChanges()
 	}
 	for _, q := range line {
-		if q.seen.Mirror != nil && rrset.SerialLess(t.reference.SOA.Serial, q.seen.Serial) {
+		if q.Seen.Mirror != nil && rrset.SerialLess(t.reference.SOA.Serial, q.Seen.Serial) {
 			return true // A stranger is ahead.
 		}
-		if q.sendable.HasChanges() && (q.at.ID == t.of || rrset.SerialLess(t.reference.SOA.Serial, q.leastSerial())) {
+		if q.sendable.HasChanges() && (q.At.ID == t.of || rrset.SerialLess(t.reference.SOA.Serial, q.leastSerial())) {
 			return true
 		}
 	}
@@ -137,9 +145,9 @@ func (p zonePass) needsNewSerial(line []primary, t target) bool {
 }
 
 // leastSerial returns the serial that the messages to a primary need at least, its own when there are none.
-func (q primary) leastSerial() uint32 {
+func (q State) leastSerial() uint32 {
 	if !q.sendable.HasChanges() {
-		return q.seen.Serial
+		return q.Seen.Serial
 	}
-	return rrset.AddSerial(q.seen.Serial, uint32(rfc2136.Batches(q.sendable))) //nolint:gosec // a count of messages
+	return rrset.AddSerial(q.Seen.Serial, uint32(rfc2136.Batches(q.sendable))) //nolint:gosec // a count of messages
 }

@@ -1,45 +1,54 @@
-package reconcile
+package primary
 
 import (
 	"errors"
 	"testing"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
 )
 
-// foreignPrimary is a primary on which nobody can create the zone.
-type foreignPrimary struct{ host.Primary }
+// server is a primary on which nobody can create the zone if it has an error.
+type server struct {
+	host.Primary
+	missing error
+}
 
 var errMissing = errors.New("create the zone there")
 
-func (foreignPrimary) Missing(observe.Observation) error { return errMissing }
+func (s server) Missing(observe.Observation) error { return s.missing }
 
 // What a primary gets follows from what it was seen to hold and what it lacks; planning it sends nothing.
 func TestPlanChanges(t *testing.T) {
-	f := &fakePrimary{}
-	p := passOverFake(f)
-	if _, err := p.declare(t.Context()); err != nil {
+	zone := &v1beta1.DNSZone{Spec: v1beta1.DNSZoneSpec{
+		ZoneName: "example.test", SOARecord: v1beta1.SOARecord{PrimaryNS: "ns1.example.net.", AdminEmail: "hostmaster.example.test."},
+	}}
+	declared := content.NewZone()
+	if err := declared.Rebuild(zone, source.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	p.hosts = p.hostsOf(p.scope, p.state)
-	bare := p.findPrimaries(t.Context())[0]
-	at := func(serial uint32) primary {
+	declared.Update(nil)
+	p := Pass{Zone: &host.Zone{Object: zone, Name: "example.test."}, Content: declared}
+	bare := State{Host: server{}}
+	at := func(serial uint32) State {
 		q := bare
-		q.seen.SOA, q.seen.Serial = rrset.SOA{Serial: serial}, serial
-		q.seen.Mirror = observe.NewMirror(p.dnsName(), q.seen.SOA)
+		q.Seen.SOA, q.Seen.Serial = rrset.SOA{Serial: serial}, serial
+		q.Seen.Mirror = observe.NewMirror(p.Zone.Name, q.Seen.SOA)
 		return q
 	}
-	lacking := func(q primary) primary {
-		q.sendable = plan.Changes{Create: []rrset.RRset{{Key: keyOfNumbered("r000001")}}}
+	lacking := func(q State) State {
+		q.sendable = plan.Changes{Create: []rrset.RRset{{Key: rrset.Key{Name: "www.example.test."}}}}
 		return q
 	}
 	loading, foreign, failed := bare, bare, lacking(at(4))
-	loading.written, foreign.host, failed.err = rrset.SOA{Serial: 5}, foreignPrimary{}, errMissing
+	loading.written, foreign.Host, failed.Err = rrset.SOA{Serial: 5}, server{missing: errMissing}, errMissing
 	for name, c := range map[string]struct {
-		primary
+		State
 		do     step
 		serial uint32
 		err    error
@@ -53,12 +62,9 @@ func TestPlanChanges(t *testing.T) {
 		"changed by somebody else":          {lacking(at(7)), catchUp, 8, nil},
 		"failing":                           {failed, nothing, 0, nil},
 	} {
-		got := p.planChanges([]primary{c.primary}, target{soa: rrset.SOA{Serial: 5}})[c.at.ID]
+		got := p.planChanges([]State{c.State}, target{soa: rrset.SOA{Serial: 5}})[c.At.ID]
 		if got.do != c.do || got.soa.Serial != c.serial || !errors.Is(got.err, c.err) || got.changes.Len() != c.sendable.Len() && c.do == catchUp {
 			t.Errorf("%s: %+v", name, got)
 		}
-	}
-	if f.updates+f.created > 0 {
-		t.Errorf("%d updates, created %d times", f.updates, f.created)
 	}
 }
