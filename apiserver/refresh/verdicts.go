@@ -10,6 +10,7 @@ import (
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/parallel"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // CurrentVerdict judges an object as it is in the Kubernetes cluster now, by answers from since or later; nil if it does not exist, and
@@ -79,7 +80,7 @@ func (r *Refresher) verdicts(ctx context.Context, keys []desired.Key, since time
 func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time.Time, resolve bool) (verdicts []*syncv1.SyncStatus, evaluatedFrom uint64) {
 	confirmed := map[desired.Key]uint64{}
 	var oldest time.Time
-	if resolve && !slices.ContainsFunc(keys, func(k desired.Key) bool { return k.Kind == syncstatus.ZoneKind.Kind }) {
+	if resolve && !slices.ContainsFunc(keys, func(k desired.Key) bool { return k.Kind == subject.ZoneKind.Kind }) {
 		oldest = since
 	}
 	for round := 0; ; round++ {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // completeArgs offers kinds, and after a kind the names of its objects.
@@ -13,7 +13,7 @@ func (o *commandOptions) completeArgs(cmd *cobra.Command, _ []string, begun stri
 	word, _, slash := strings.Cut(begun, "/")
 	if !slash {
 		var kinds []string
-		for _, k := range syncstatus.Kinds() {
+		for _, k := range subject.Kinds() {
 			kinds = append(kinds, k.Singular+"/")
 		}
 		return kinds, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp

@@ -5,19 +5,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // target is an object, or all of a kind when it has no name.
 type target struct {
-	kind syncstatus.Kind
+	kind subject.Kind
 	name string
 }
 
 // String is KIND/NAME, as people write it.
 func (t target) String() string { return t.kind.Kind + "/" + t.name }
 
-func (t target) statusName() string { return syncstatus.Name(t.kind.Kind, t.name) }
+func (t target) statusName() string { return subject.Name(t.kind.Kind, t.name) }
 
 // shortNames names of kinds, as kubectl knows them.
 var shortNames = map[string]string{
@@ -59,7 +59,7 @@ func parseTarget(arg string) (target, error) {
 		arg, slash = name, false // as kubectl get syncstatus -o name has it
 	}
 	if !slash {
-		if kind, object, ok := syncstatus.ParseName(arg); ok {
+		if kind, object, ok := subject.ParseName(arg); ok {
 			return target{kind, object}, nil
 		}
 		kind, err := parseKind(arg)
@@ -73,19 +73,19 @@ func parseTarget(arg string) (target, error) {
 }
 
 // parseKind takes any name of a kind that kubectl takes: kind, plural, singular, short, each with the group or without.
-func parseKind(word string) (syncstatus.Kind, error) {
+func parseKind(word string) (subject.Kind, error) {
 	resource, _, _ := strings.Cut(strings.ToLower(word), ".")
-	for _, k := range syncstatus.Kinds() {
+	for _, k := range subject.Kinds() {
 		if resource == k.Singular || resource == k.Resource || shortNames[resource] == k.Kind {
 			return k, nil
 		}
 	}
-	return syncstatus.Kind{}, fmt.Errorf("there is no SyncStatus of %q: an object is KIND/NAME, with one of the kinds %s", word, kindNames())
+	return subject.Kind{}, fmt.Errorf("there is no SyncStatus of %q: an object is KIND/NAME, with one of the kinds %s", word, kindNames())
 }
 
 func kindNames() string {
 	var names []string
-	for _, k := range syncstatus.Kinds() {
+	for _, k := range subject.Kinds() {
 		names = append(names, k.Singular)
 	}
 	return strings.Join(names, ", ")

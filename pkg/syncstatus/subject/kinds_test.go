@@ -1,4 +1,4 @@
-package syncstatus
+package subject
 
 import (
 	"reflect"
@@ -27,7 +27,7 @@ func TestSyncStatusIsNoUsersObject(t *testing.T) {
 		Annotations: map[string]string{"argocd.argoproj.io/tracking-id": "shop:bindy.firestoned.io/ARecord:dns/www"},
 	}
 	for _, kind := range Kinds() {
-		s := newSyncStatus(&meta, kind.Kind)
+		s := New(&meta, kind.Kind)
 		if want := map[string]string{"app.kubernetes.io/name": "www", "zone": "example"}; !cmp.Equal(s.Labels, want) {
 			t.Errorf("%s has the labels %v", kind.Kind, s.Labels)
 		}
@@ -71,5 +71,30 @@ func TestDescribedVersion(t *testing.T) {
 	}
 	if got := Describe("ARecord", "dns", "www", "1", 1).ObjectRef.APIVersion; got != v1beta1.GroupVersion.String() {
 		t.Error(got)
+	}
+}
+
+func TestParseName(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kind, object string
+		ok           bool
+	}{
+		"arecord.www":             {"ARecord", "www", true},
+		"arecord.www.example.com": {"ARecord", "www.example.com", true},
+		"dnszone.example-com":     {"DNSZone", "example-com", true},
+		"bind9cluster.c":          {"Bind9Cluster", "c", true},
+		"ARecord.www":             {},
+		"pod.www":                 {},
+		"arecord.":                {},
+		"arecord":                 {},
+		"":                        {},
+	} {
+		kind, object, ok := ParseName(name)
+		if kind.Kind != tc.kind || object != tc.object || ok != tc.ok {
+			t.Errorf("ParseName(%q) = %q, %q, %v, want %q, %q, %v", name, kind.Kind, object, ok, tc.kind, tc.object, tc.ok)
+		}
+		if ok && Name(kind.Kind, object) != name {
+			t.Errorf("Name(%q, %q) = %q, want %q", kind.Kind, object, Name(kind.Kind, object), name)
+		}
 	}
 }

@@ -1,18 +1,17 @@
-package syncstatus
+package observe
 
 import (
 	"time"
 
 	"github.com/miekg/dns"
 
-	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// CacheDuration is how long a resolver caches what a server with this content answers at a name and type: data for its TTL, an alias for
+// CacheDuration is how long a resolver caches what a server with the content answers at a name and type: data for its TTL, an alias for
 // that of the alias, a negative answer for the negative TTL (RFC 2308 section 5), or the answer of a wildcard or a delegation. If the
 // content alone does not determine which of them it is, the longest counts.
-func CacheDuration(m *observe.Mirror, k rrset.Key) time.Duration {
+func (m *Mirror) CacheDuration(k rrset.Key) time.Duration {
 	if s, ok := m.Get(k); ok {
 		return seconds(s.TTL)
 	}
@@ -39,7 +38,7 @@ func CacheDuration(m *observe.Mirror, k rrset.Key) time.Duration {
 }
 
 // wildcardTTL is the longest TTL of what the wildcard below a name answers to queries for a type; 0 if there is none.
-func wildcardTTL(m *observe.Mirror, above string, rrtype uint16) uint32 {
+func wildcardTTL(m *Mirror, above string, rrtype uint16) uint32 {
 	var ttl uint32
 	for s := range m.At("*." + above) {
 		if s.Type == rrtype || s.Type == dns.TypeCNAME || rrtype == dns.TypeCNAME {
@@ -49,7 +48,7 @@ func wildcardTTL(m *observe.Mirror, above string, rrtype uint16) uint32 {
 	return ttl
 }
 
-func hasName(m *observe.Mirror, name string) bool {
+func hasName(m *Mirror, name string) bool {
 	for range m.At(name) {
 		return true
 	}
@@ -57,32 +56,3 @@ func hasName(m *observe.Mirror, name string) bool {
 }
 
 func seconds(n uint32) time.Duration { return time.Duration(n) * time.Second }
-
-// cachesExpireAt is when resolvers must have dropped what servers answered before they were in sync: what they were seen to answer
-// earlier and, for a server that is not in sync, what it answers now. It is zero if neither is known.
-func (p zonePart) cachesExpireAt() time.Time {
-	var until time.Time
-	for _, e := range p.servers {
-		for _, k := range p.keys {
-			if at := p.past.cachedUntil(e.id.peer, k); at.After(until) {
-				until = at
-			}
-			if e.mirror == nil {
-				continue
-			}
-			if _, _, _, known := e.contentAt(p.DesiredState, k); !known {
-				continue
-			}
-			if have, _ := e.have(p.DesiredState, k); sameData(p.desiredAt(k), have) {
-				continue
-			}
-			if at := p.at.Add(CacheDuration(e.mirror, k)); at.After(until) {
-				until = at
-			}
-		}
-	}
-	if whole := until.Truncate(time.Second); !whole.Equal(until) {
-		return whole.Add(time.Second) // Never too early.
-	}
-	return until
-}

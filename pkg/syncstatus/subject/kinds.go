@@ -1,4 +1,6 @@
-package syncstatus
+// Package subject knows what a SyncStatus can be about: the kinds of objects, the name of each one's SyncStatus, and what that has of the object
+// before anybody has looked at a server. Whoever shows or finds SyncStatuses needs it; how a state follows is the concern of syncstatus.
+package subject
 
 import (
 	"crypto/sha256"
@@ -89,8 +91,8 @@ func Describe(kind, namespace, name string, uid types.UID, generation int64) *sy
 	}
 }
 
-// newSyncStatus describes an object without its state.
-func newSyncStatus(o metav1.Object, kind string) *syncv1.SyncStatus {
+// New returns a SyncStatus of an object, with its labels and age, without its state.
+func New(o metav1.Object, kind string) *syncv1.SyncStatus {
 	s := Describe(kind, o.GetNamespace(), o.GetName(), o.GetUID(), o.GetGeneration())
 	s.Labels, s.CreationTimestamp = LabelsOf(o), o.GetCreationTimestamp()
 	return s
