@@ -1,4 +1,7 @@
-package instance
+// Package podcheck finds out how the pods of an instance are: what each lacks to start, whether its sidecar answers, which zones it serves. It
+// opens readiness gates, and removes zones that are not the instance's any more. The reconciler of instances calls it in each pass and reports
+// what it finds.
+package podcheck
 
 import (
 	"context"
@@ -49,8 +52,8 @@ type TransferKeys interface {
 	TransferKey(ctx context.Context, i *v1beta1.Bind9Instance) (*wire.Key, error)
 }
 
-// podChecker finds out how pods are, and opens the readiness gates of those that serve what they should.
-type podChecker struct {
+// Checker finds out how pods are, and opens the readiness gates of those that serve what they should.
+type Checker struct {
 	client   client.Client
 	home     string
 	sidecar  Sidecar
@@ -61,17 +64,21 @@ type podChecker struct {
 	now      func() time.Time
 }
 
-func newPodChecker(c client.Client, home string, sidecar Sidecar, dns DNS, keys TransferKeys) *podChecker {
-	return &podChecker{client: c, home: home, sidecar: sidecar, dns: dns, keys: keys, gates: newReadinessGates(), now: time.Now}
+// New returns a checker of pods; home is the namespace that Lockstep itself runs in.
+func New(c client.Client, home string, sidecar Sidecar, dns DNS, keys TransferKeys) *Checker {
+	return &Checker{client: c, home: home, sidecar: sidecar, dns: dns, keys: keys, gates: newReadinessGates(), now: time.Now}
 }
 
-// podsResult is what a status reports of an instance's pods and zones.
-type podsResult struct {
-	zones   []v1beta1.ZoneReference
-	pods    []status.PodFacts
-	foreign []string
-	failure status.Verdict
-	requeue time.Duration
+// Result is what a status reports of an instance's pods and zones.
+type Result struct {
+	Zones []v1beta1.ZoneReference
+	Pods  []status.PodFacts
+	// Foreign is what the instance's Service sends queries to besides these pods.
+	Foreign []string
+	// Failure is one that a person has to end; the zero value if there is none.
+	Failure status.Verdict
+	// Requeue is when to check again, 0 for not before an event.
+	Requeue time.Duration
 }
 
 // podResult is what the check of one pod found.
@@ -107,20 +114,20 @@ func (z zoneAssignment) references() (all []v1beta1.ZoneReference) {
 	return all
 }
 
-// check finds out how every expected pod of an instance is.
-func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance) (result podsResult, err error) {
+// Check finds out how every expected pod of an instance is.
+func (c *Checker) Check(ctx context.Context, instance *v1beta1.Bind9Instance) (result Result, err error) {
 	zones, err := c.assignedZones(ctx, instance)
 	if err != nil {
 		return result, err
 	}
-	result.zones = zones.references()
+	result.Zones = zones.references()
 	key := client.ObjectKeyFromObject(instance)
 	c.removals.keepAssigned(key, zones.assigned)
-	pods, err := podsByName(ctx, c.client, instance.Namespace, instance.Name)
+	pods, err := inventory.PodsByName(ctx, c.client, instance.Namespace, instance.Name)
 	if err != nil {
 		return result, err
 	}
-	if result.foreign, err = c.foreignEndpoints(ctx, instance, pods); err != nil {
+	if result.Foreign, err = c.foreignEndpoints(ctx, instance, pods); err != nil {
 		return result, err
 	}
 	results := make([]podResult, named.Replicas(instance))
@@ -128,7 +135,7 @@ func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance)
 	for ordinal := range results {
 		name := named.PodName(instance.Name, ordinal)
 		results[ordinal].problem = status.True(status.ReconcileSucceeded, "")
-		result.pods = append(result.pods, status.PodFacts{Name: name, Pod: pods[name]})
+		result.Pods = append(result.Pods, status.PodFacts{Name: name, Pod: pods[name]})
 		switch pod := pods[name]; {
 		case pod == nil:
 		case inventory.HasRunningSidecar(pod):
@@ -141,34 +148,34 @@ func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance)
 	_ = group.Wait()
 	var errs []error
 	for ordinal, pod := range results {
-		result.pods[ordinal].Problem, result.pods[ordinal].Missing = pod.problem, pod.missing
-		result.pods[ordinal].Unloaded = pod.unloaded
-		result.requeue = inventory.Sooner(result.requeue, pod.requeue)
-		if pod.terminal && result.failure.Status == "" {
-			result.failure = result.pods[ordinal].Failure()
+		result.Pods[ordinal].Problem, result.Pods[ordinal].Missing = pod.problem, pod.missing
+		result.Pods[ordinal].Unloaded = pod.unloaded
+		result.Requeue = inventory.Sooner(result.Requeue, pod.requeue)
+		if pod.terminal && result.Failure.Status == "" {
+			result.Failure = result.Pods[ordinal].Failure()
 		}
 		errs = append(errs, pod.err)
 	}
-	if result.failure.Status == "" {
-		result.failure = keyFailure(instance, zones.live)
+	if result.Failure.Status == "" {
+		result.Failure = keyFailure(instance, zones.live)
 	}
-	errs = append(errs, c.explainByUpstream(ctx, instance, zones.live, result.pods))
+	errs = append(errs, c.explainByUpstream(ctx, instance, zones.live, result.Pods))
 	for ordinal, pod := range results {
-		if problem := &result.pods[ordinal].Problem; problem.Reason == status.ReasonProgressing && pod.cause.Status != "" {
+		if problem := &result.Pods[ordinal].Problem; problem.Reason == status.ReasonProgressing && pod.cause.Status != "" {
 			*problem = status.LoadingBecause(*problem, pod.cause)
 		}
 	}
 	return result, errors.Join(errs...)
 }
 
-// addKnown adds to the facts of an instance that cannot be worked on what is known of its zones and pods without asking them.
-func (c *podChecker) addKnown(ctx context.Context, instance *v1beta1.Bind9Instance, facts *status.InstanceFacts) error {
+// AddKnown adds to the facts of an instance that cannot be worked on what is known of its zones and pods without asking them.
+func (c *Checker) AddKnown(ctx context.Context, instance *v1beta1.Bind9Instance, facts *status.InstanceFacts) error {
 	zones, err := c.assignedZones(ctx, instance)
 	if err != nil {
 		return err
 	}
 	facts.Zones = zones.references()
-	pods, err := podsByName(ctx, c.client, instance.Namespace, instance.Name)
+	pods, err := inventory.PodsByName(ctx, c.client, instance.Namespace, instance.Name)
 	if len(pods) == 0 || err != nil {
 		return err
 	}
@@ -181,7 +188,7 @@ func (c *podChecker) addKnown(ctx context.Context, instance *v1beta1.Bind9Instan
 
 // checkPod asks the pod for its zones, removes those that nobody assigns to it, and sets its readiness gate. The result's
 // error is one of Kubernetes.
-func (c *podChecker) checkPod(ctx context.Context, instance *v1beta1.Bind9Instance, pod *corev1.Pod, zones zoneAssignment, wasReady bool) (result podResult) {
+func (c *Checker) checkPod(ctx context.Context, instance *v1beta1.Bind9Instance, pod *corev1.Pod, zones zoneAssignment, wasReady bool) (result podResult) {
 	gate := c.gates.gateOf(pod)
 	sidecar, err := inventory.SidecarOfPod(pod)
 	if err != nil {
@@ -229,7 +236,7 @@ func (c *podChecker) checkPod(ctx context.Context, instance *v1beta1.Bind9Instan
 }
 
 // assignedZones are the zones of an instance, ordered by name.
-func (c *podChecker) assignedZones(ctx context.Context, instance *v1beta1.Bind9Instance) (zoneAssignment, error) {
+func (c *Checker) assignedZones(ctx context.Context, instance *v1beta1.Bind9Instance) (zoneAssignment, error) {
 	zones := zoneAssignment{assigned: map[string]bool{}}
 	servers, err := inventory.Read(ctx, c.client, c.home)
 	if err != nil {
@@ -256,18 +263,9 @@ func (c *podChecker) assignedZones(ctx context.Context, instance *v1beta1.Bind9I
 	return zones, err
 }
 
-func podsByName(ctx context.Context, c client.Reader, namespace, instance string) (map[string]*corev1.Pod, error) {
-	list, err := inventory.ListPods(ctx, c, client.InNamespace(namespace), client.MatchingLabels(named.SelectorLabels(instance)))
-	pods := make(map[string]*corev1.Pod, len(list))
-	for _, pod := range list {
-		pods[pod.Name] = pod
-	}
-	return pods, err
-}
-
 // findCause is why a pod that is not in service lacks zones, by the first of them: what its sidecar answered to the one who adds zones,
 // or that nobody has added it for a while. It is the zero value if the zone is just loading.
-func (c *podChecker) findCause(instance client.ObjectKey, pod *corev1.Pod, gate *readinessGate, list bindcar.ZoneList, zones zoneAssignment) status.Verdict {
+func (c *Checker) findCause(instance client.ObjectKey, pod *corev1.Pod, gate *readinessGate, list bindcar.ZoneList, zones zoneAssignment) status.Verdict {
 	for _, zone := range zones.live {
 		name := declaration.DNSName(zone)
 		if _, served := gate.served.Load(name); served || !membership.Servable(zone) {
@@ -289,7 +287,7 @@ func (c *podChecker) findCause(instance client.ObjectKey, pod *corev1.Pod, gate 
 }
 
 // setGate writes the pod's condition when it changes.
-func (c *podChecker) setGate(ctx context.Context, pod *corev1.Pod, open bool, verdict status.Verdict) error {
+func (c *Checker) setGate(ctx context.Context, pod *corev1.Pod, open bool, verdict status.Verdict) error {
 	want := corev1.ConditionFalse
 	if open {
 		want = corev1.ConditionTrue

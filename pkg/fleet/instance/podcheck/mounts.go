@@ -1,4 +1,4 @@
-package instance
+package podcheck
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func isMounting(pod *corev1.Pod) bool {
 const mountTolerance = 5 * time.Second
 
 // checkMounts finds out what a pod waits for that is mounting.
-func (c *podChecker) checkMounts(ctx context.Context, pod *corev1.Pod) podResult {
+func (c *Checker) checkMounts(ctx context.Context, pod *corev1.Pod) podResult {
 	result := podResult{problem: status.True(status.ReconcileSucceeded, ""), requeue: mountTolerance}
 	if c.now().Sub(pod.CreationTimestamp.Time) >= mountTolerance {
 		result.missing, result.err = c.missingMount(ctx, pod)
@@ -37,7 +37,7 @@ func (c *podChecker) checkMounts(ctx context.Context, pod *corev1.Pod) podResult
 
 // missingMount says which Secret or ConfigMap does not exist that a pod mounts; empty if all do. The kubelet waits for it, and
 // says so in Events only.
-func (c *podChecker) missingMount(ctx context.Context, pod *corev1.Pod) (string, error) {
+func (c *Checker) missingMount(ctx context.Context, pod *corev1.Pod) (string, error) {
 	mounted := mountedVolumes(pod)
 	for _, volume := range pod.Spec.Volumes {
 		if !mounted[volume.Name] {

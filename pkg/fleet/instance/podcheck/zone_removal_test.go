@@ -1,4 +1,4 @@
-package instance
+package podcheck
 
 import (
 	"context"
@@ -94,7 +94,7 @@ func TestRemovalSparesWhatHasComeBack(t *testing.T) {
 		objects = append(objects, zone)
 	}
 	deleted := &deletions{}
-	checker := newPodChecker(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), "", deleted, nil, nil)
+	checker := New(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), "", deleted, nil, nil)
 	waiting, sidecarErr, err := checker.removeZones(t.Context(), client.ObjectKey{Namespace: "dns", Name: "left"}, bindcar.Address{}, []string{"left.test", "right.test"})
 	if waiting || sidecarErr != nil || err != nil || !slices.Equal(deleted.zones, []string{"right.test"}) {
 		t.Errorf("deleted %v; waiting %t, %v, %v", deleted.zones, waiting, sidecarErr, err)

@@ -1,4 +1,4 @@
-package instance
+package podcheck
 
 import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"

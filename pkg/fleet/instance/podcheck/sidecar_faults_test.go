@@ -1,4 +1,4 @@
-package instance
+package podcheck
 
 import (
 	"cmp"
@@ -48,7 +48,7 @@ type faultyPod struct {
 	fault   atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
 	client  *bindcar.Client
 	proxy   bindcar.Address
-	checker *podChecker
+	checker *Checker
 	clock   time.Time
 }
 
@@ -59,7 +59,7 @@ func newFaultyPod(t *testing.T, keyFile string) *faultyPod {
 	authority := mtls.NewAuthority(t)
 	f.client = mtls.Client(t, authority, bindcar.FleetIdentity)
 	f.startProxy(authority, f.startSidecar(authority, cmp.Or(keyFile, f.named.Layout.ControlKeyFile)))
-	f.checker = newPodChecker(fake.NewClientBuilder().Build(), "", f, observe.New(observe.Options{}), nil)
+	f.checker = New(fake.NewClientBuilder().Build(), "", f, observe.New(observe.Options{}), nil)
 	f.checker.now = func() time.Time { return f.clock }
 	return f
 }
@@ -166,11 +166,11 @@ func (f *faultyPod) look(pod *corev1.Pod, zones ...*v1beta1.DNSZone) v1beta1.Bin
 		f.Fatal(err)
 	}
 	f.checker.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1.Pod{}).Build()
-	checked, err := f.checker.check(f.Context(), instance)
+	checked, err := f.checker.Check(f.Context(), instance)
 	if err != nil {
 		f.Fatal(err)
 	}
-	return status.Instance(instance.Status, status.InstanceFacts{Problem: status.True("", ""), Pods: checked.pods, Failure: checked.failure}, f.clock)
+	return status.Instance(instance.Status, status.InstanceFacts{Problem: status.True("", ""), Pods: checked.Pods, Failure: checked.Failure}, f.clock)
 }
 
 func (f *faultyPod) setFault(fault func(http.ResponseWriter, *http.Request) bool) {

@@ -1,4 +1,4 @@
-package instance
+package podcheck
 
 import (
 	"context"
@@ -24,7 +24,7 @@ type explanation struct {
 
 // unloadedZones are the zones of a user's own configuration that a pod's named has no data for, the first few with the reason. It leaves
 // out those that are loading.
-func (c *podChecker) unloadedZones(ctx context.Context, gate *readinessGate, sidecar bindcar.Address, list bindcar.ZoneList) (all []string) {
+func (c *Checker) unloadedZones(ctx context.Context, gate *readinessGate, sidecar bindcar.Address, list bindcar.ZoneList) (all []string) {
 	explained := 0
 	for _, zone := range list.Items {
 		switch {
@@ -44,7 +44,7 @@ func (c *podChecker) unloadedZones(ctx context.Context, gate *readinessGate, sid
 }
 
 // explain has named load a zone once more, unless it was asked lately, and returns why it cannot; empty if it can.
-func (c *podChecker) explain(ctx context.Context, gate *readinessGate, sidecar bindcar.Address, zone string) string {
+func (c *Checker) explain(ctx context.Context, gate *readinessGate, sidecar bindcar.Address, zone string) string {
 	if known, ok := gate.explanations.Load(zone); ok && c.now().Sub(known.(explanation).at) < explainInterval {
 		return known.(explanation).words
 	}

@@ -1,4 +1,4 @@
-package instance
+package podcheck
 
 import (
 	"testing"
@@ -61,7 +61,7 @@ func TestForeignEndpoints(t *testing.T) {
 			for _, p := range c.pods {
 				selected[p.Name] = p
 			}
-			checker := &podChecker{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
+			checker := &Checker{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
 			instance := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}}
 			got, err := checker.foreignEndpoints(t.Context(), instance, selected)
 			if diff := cmp.Diff(c.want, got); err != nil || diff != "" {

@@ -1,4 +1,4 @@
-package instance
+package podcheck
 
 import (
 	"context"
@@ -7,14 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
-	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 )
@@ -70,7 +68,7 @@ func mayRemoveZone(serving, of int, waited time.Duration) bool {
 // removeZones removes zones from a pod that are not its instance's any more, each when no DNSZone assigns it to other
 // instances or when these serve it. Until then the old servers answer, with what they had last: waiting is true.
 // sidecarErr is the sidecar's error.
-func (c *podChecker) removeZones(ctx context.Context, instance client.ObjectKey, sidecar bindcar.Address, surplus []string) (waiting bool, sidecarErr, err error) {
+func (c *Checker) removeZones(ctx context.Context, instance client.ObjectKey, sidecar bindcar.Address, surplus []string) (waiting bool, sidecarErr, err error) {
 	if len(surplus) == 0 {
 		return false, nil, nil
 	}
@@ -103,7 +101,7 @@ type assignments struct {
 }
 
 // listAssignments has to be called after a pod has listed its zones: then it knows every zone that the pod was given.
-func (c *podChecker) listAssignments(ctx context.Context) (assignments, error) {
+func (c *Checker) listAssignments(ctx context.Context) (assignments, error) {
 	zones, err := inventory.ListZones(ctx, c.client)
 	if err != nil {
 		return assignments{}, err
@@ -115,7 +113,7 @@ func (c *podChecker) listAssignments(ctx context.Context) (assignments, error) {
 func assignmentsOf(zones []*v1beta1.DNSZone, f *membership.Fleet) assignments {
 	all := assignments{zones: make(map[string][]*v1beta1.DNSZone, len(zones)), fleet: f}
 	for _, zone := range zones {
-		if !v1beta1.IsGoing(zone) && !isRefused(zone) {
+		if !v1beta1.IsGoing(zone) && !membership.IsRefused(zone) {
 			name := declaration.DNSName(zone)
 			all.zones[name] = append(all.zones[name], zone)
 		}
@@ -145,10 +143,4 @@ func (a assignments) countServing(name string) (serving, of int) {
 		}
 	}
 	return serving, of
-}
-
-// isRefused reports whether a zone is served nowhere because of others or for want of permission.
-func isRefused(zone *v1beta1.DNSZone) bool {
-	ready := meta.FindStatusCondition(zone.Status.Conditions, status.Ready)
-	return ready != nil && (ready.Reason == status.DuplicateZone || ready.Reason == status.NotPermitted)
 }

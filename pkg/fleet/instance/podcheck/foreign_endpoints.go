@@ -1,4 +1,4 @@
-package instance
+package podcheck
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // foreignEndpoints are what an instance's Service sends queries to besides the pods of the instance: pods in service that have all of the
 // labels that it selects by, and EndpointSlices that somebody has made for it. The cache has no EndpointSlices of Kubernetes' own
 // controller: these follow from the labels.
-func (c *podChecker) foreignEndpoints(ctx context.Context, instance *v1beta1.Bind9Instance, selected map[string]*corev1.Pod) ([]string, error) {
+func (c *Checker) foreignEndpoints(ctx context.Context, instance *v1beta1.Bind9Instance, selected map[string]*corev1.Pod) ([]string, error) {
 	var foreign []string
 	own := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(selected)) {

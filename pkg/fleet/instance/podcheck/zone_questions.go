@@ -1,4 +1,4 @@
-package instance
+package podcheck
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type zoneQuestions struct {
 }
 
 // transferKey reads the transfer key of an instance when it is needed; nil if it cannot be read.
-func (c *podChecker) transferKey(instance *v1beta1.Bind9Instance) func(context.Context) *wire.Key {
+func (c *Checker) transferKey(instance *v1beta1.Bind9Instance) func(context.Context) *wire.Key {
 	return func(ctx context.Context) *wire.Key {
 		key, err := c.keys.TransferKey(ctx, instance)
 		if err != nil {

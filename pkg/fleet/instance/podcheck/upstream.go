@@ -1,4 +1,4 @@
-package instance
+package podcheck
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // explainByUpstream changes the problem of a secondary's pods that lack zones, when there is a zone none of whose primaries
 // is ready: it can be transferred from nowhere, and the fault is not with these pods.
-func (c *podChecker) explainByUpstream(ctx context.Context, instance *v1beta1.Bind9Instance, zones []*v1beta1.DNSZone, pods []status.PodFacts) error {
+func (c *Checker) explainByUpstream(ctx context.Context, instance *v1beta1.Bind9Instance, zones []*v1beta1.DNSZone, pods []status.PodFacts) error {
 	lacking := false
 	for _, pod := range pods {
 		lacking = lacking || pod.Problem.Reason == status.ReasonProgressing && !pod.Problem.Holds()
