@@ -108,6 +108,11 @@ func (p zonePass) addContent(event statuswriter.SyncCompleted, primaries []prima
 			event.Foreign, event.ForeignSample = count, some
 		}
 	}
+	return p.addStored(event, stored)
+}
+
+// addStored adds what providers hold that are no DNS servers.
+func (p zonePass) addStored(event statuswriter.SyncCompleted, stored []backend.Outcome) statuswriter.SyncCompleted {
 	for _, out := range stored {
 		event.Backends = append(event.Backends, statuswriter.BackendOutcome{Provider: out.Name, Err: out.Err})
 		maps.Copy(event.Unprogrammed, out.Unprogrammed)

@@ -44,9 +44,22 @@ func (p Pass) findReference(ctx context.Context, line []State, before target) (t
 			t.reference, t.of = q.Seen.Mirror, q.At.ID
 		}
 	}
+	if t.reference == nil {
+		t = p.findLost(ctx, line)
+	}
 	if t.reference != nil {
 		return t
 	}
+	for _, q := range line {
+		if q.Err == nil && isLater(t.reference, q.Seen.Mirror) {
+			t.reference = observe.NewMirror(p.Zone.Name, q.Seen.SOA)
+		}
+	}
+	return t
+}
+
+// findLost takes the latest copy of a zone that no primary has: a secondary's, or what a primary held last.
+func (p Pass) findLost(ctx context.Context, line []State) (t target) {
 	for _, h := range p.Hosts {
 		if !h.At().Restores || len(p.Strangers) > 0 || h.SignIn(ctx) != nil {
 			continue
@@ -63,12 +76,6 @@ func (p Pass) findReference(ctx context.Context, line []State, before target) (t
 	if t.reference != nil {
 		clean, had := p.Content.WithoutLeftovers(t.reference)
 		t.reference, t.needsSerial = clean, t.needsSerial || had
-		return t
-	}
-	for _, q := range line {
-		if q.Err == nil && isLater(t.reference, q.Seen.Mirror) {
-			t.reference = observe.NewMirror(p.Zone.Name, q.Seen.SOA)
-		}
 	}
 	return t
 }
