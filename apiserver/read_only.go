@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // refuseUnsupported answers with 405 and a reason what our group does not support: requests to write, and to read the objects
@@ -45,17 +45,17 @@ func refuseUnsupported(next http.Handler) http.Handler {
 
 // subjectOf finds what a request is about: the kind and name of an object, as far as the request names them. isParent means that the
 // resource is the object's own.
-func subjectOf(info *request.RequestInfo) (kind syncstatus.Kind, name string, isParent bool) {
-	for _, k := range syncstatus.Kinds() {
+func subjectOf(info *request.RequestInfo) (kind subject.Kind, name string, isParent bool) {
+	for _, k := range subject.Kinds() {
 		if k.Resource == info.Resource {
 			return k, info.Name, true
 		}
 	}
-	kind, name, _ = syncstatus.ParseName(info.Name)
+	kind, name, _ = subject.ParseName(info.Name)
 	return kind, name, false
 }
 
-func readOnlyMessage(kind syncstatus.Kind, name string) string {
+func readOnlyMessage(kind subject.Kind, name string) string {
 	message := "SyncStatus is read-only: it is computed from the DNS servers' answers and never stored. "
 	if name == "" {
 		return message + fmt.Sprintf("Change the object that it is about, in group %s or %s", v1beta1.GroupName, v1alpha1.GroupVersion.Group)
@@ -63,7 +63,7 @@ func readOnlyMessage(kind syncstatus.Kind, name string) string {
 	return message + fmt.Sprintf("Change %s %s, in group %s", kind.Kind, name, kind.GroupVersion().Group)
 }
 
-func subresourceMessage(kind syncstatus.Kind) string {
+func subresourceMessage(kind subject.Kind) string {
 	return fmt.Sprintf("group %s has of %s only the subresource syncstatus of one object by its name; the objects themselves are in group %s",
 		syncv1.GroupName, kind.Resource, kind.GroupVersion().Group)
 }

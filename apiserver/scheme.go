@@ -8,7 +8,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 var (
@@ -20,7 +20,7 @@ var (
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(v1alpha1.AddToScheme(s))
-	for _, k := range syncstatus.Kinds() {
+	for _, k := range subject.Kinds() {
 		s.AddKnownTypeWithName(v1alpha1.SchemeGroupVersion.WithKind(k.Kind), &v1alpha1.TrackedObject{})
 	}
 	utilruntime.Must(s.SetVersionPriority(v1alpha1.SchemeGroupVersion))

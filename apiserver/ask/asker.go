@@ -20,7 +20,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // Asker asks servers, and keeps their answers where the evaluator finds them. It is safe for concurrent use.
@@ -135,7 +135,7 @@ func (a *Asker) AskSubjects(ctx context.Context, subjects []*desired.Subject, si
 func wholeZones(subjects []*desired.Subject) map[*desired.Zone]bool {
 	zones := map[*desired.Zone]bool{}
 	for _, s := range subjects {
-		if s != nil && s.Key.Kind == syncstatus.ZoneKind.Kind {
+		if s != nil && s.Key.Kind == subject.ZoneKind.Kind {
 			zones[s.Zones[0]] = true
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/vantage"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 const (
@@ -192,7 +193,7 @@ func (a *Asker) AskFurther(ctx context.Context, subjects []*desired.Subject, jud
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, s := range subjects {
-		if s == nil || s.Key.Kind != syncstatus.ZoneKind.Kind {
+		if s == nil || s.Key.Kind != subject.ZoneKind.Kind {
 			continue
 		}
 		var parent *syncstatus.Evaluation

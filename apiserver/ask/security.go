@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 )
 
@@ -129,7 +129,7 @@ func (a *Asker) askSecured(ctx context.Context, subjects []*desired.Subject, sin
 				continue
 			}
 			keys := validate.ZoneQuestions(z.Declared.ZoneName())
-			if s.Key.Kind != syncstatus.ZoneKind.Kind {
+			if s.Key.Kind != subject.ZoneKind.Kind {
 				keys = z.Declared.ResolvableKeys(s.Key, MaxNames)
 			}
 			for i := range z.Servers {

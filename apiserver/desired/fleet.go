@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // Fleet is the servers of an instance or a cluster, with the zones that they should serve.
@@ -55,7 +55,7 @@ func (x *Index) Fleet(o metav1.Object) *Fleet {
 		return f
 	}
 	all := x.fleet()
-	for _, zone := range informers.List[*v1beta1.DNSZone](x.informers, syncstatus.ZoneKind.Kind, "") {
+	for _, zone := range informers.List[*v1beta1.DNSZone](x.informers, subject.ZoneKind.Kind, "") {
 		if !v1beta1.IsGoing(zone) && membership.Servable(zone) {
 			f.addZone(x, declaration.DNSName(zone), all.InstancesOf(zone), own)
 		}
@@ -181,8 +181,8 @@ func (x *Index) fleetAt(generation uint64) *membership.Fleet {
 func (x *Index) fleet() *membership.Fleet {
 	return membership.NewFleet(membership.FleetObjects{
 		Instances: x.liveInstances(""),
-		Clusters:  informers.List[*v1beta1.Bind9GlobalCluster](x.informers, syncstatus.GlobalClusterKind.Kind, ""),
-		Providers: informers.List[*v1beta1.ClusterBind9Provider](x.informers, syncstatus.ProviderKind.Kind, ""),
+		Clusters:  informers.List[*v1beta1.Bind9GlobalCluster](x.informers, subject.GlobalClusterKind.Kind, ""),
+		Providers: informers.List[*v1beta1.ClusterBind9Provider](x.informers, subject.ProviderKind.Kind, ""),
 		Grants:    informers.List[*v1beta1.ZoneGrant](x.informers, informers.GrantKind, ""),
 
 		DNSProviders: informers.List[*v1beta1.DNSProvider](x.informers, informers.DNSProviderKind, ""),
@@ -190,7 +190,7 @@ func (x *Index) fleet() *membership.Fleet {
 }
 
 func (x *Index) liveInstances(namespace string) []*v1beta1.Bind9Instance {
-	return membership.LiveInstances(informers.List[*v1beta1.Bind9Instance](x.informers, syncstatus.InstanceKind.Kind, namespace))
+	return membership.LiveInstances(informers.List[*v1beta1.Bind9Instance](x.informers, subject.InstanceKind.Kind, namespace))
 }
 
 func (x *Index) serversOf(instances []*v1beta1.Bind9Instance) []observe.Server {
@@ -225,11 +225,11 @@ func hostKey(s observe.Server) Key {
 	if s.Provider != "" {
 		return Key{Kind: informers.DNSProviderKind, Namespace: s.Namespace, Name: s.Provider}
 	}
-	return Key{Kind: syncstatus.InstanceKind.Kind, Namespace: s.Namespace, Name: s.Instance}
+	return Key{Kind: subject.InstanceKind.Kind, Namespace: s.Namespace, Name: s.Instance}
 }
 
 func instanceKey(i *v1beta1.Bind9Instance) Key {
-	return Key{Kind: syncstatus.InstanceKind.Kind, Namespace: i.Namespace, Name: i.Name}
+	return Key{Kind: subject.InstanceKind.Kind, Namespace: i.Namespace, Name: i.Name}
 }
 
 func providerKey(p *v1beta1.DNSProvider) Key {

@@ -21,7 +21,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // Key names one object that has a SyncStatus.
@@ -60,7 +60,7 @@ func NewIndex(inf *informers.Informers, find ServerFinder) *Index {
 // stands for all objects that belong to it.
 func (x *Index) Apply(key Key) []Key {
 	switch {
-	case key.Kind == syncstatus.ZoneKind.Kind:
+	case key.Kind == subject.ZoneKind.Kind:
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		return x.applyZone(key)
@@ -220,7 +220,7 @@ func (x *Index) markStale(affected []membership.Affected) []Key {
 func (x *Index) ZoneNames(key Key) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if key.Kind == syncstatus.ZoneKind.Kind {
+	if key.Kind == subject.ZoneKind.Kind {
 		if zone := x.members.Zone(ZoneKey{Namespace: key.Namespace, Name: key.Name}); zone != nil {
 			return []string{declaration.DNSName(zone)}
 		}
@@ -263,7 +263,7 @@ type Subject struct {
 
 // Declaring are the zones that have data of the object itself.
 func (s *Subject) Declaring() []*Zone {
-	if s.Key.Kind == syncstatus.ZoneKind.Kind {
+	if s.Key.Kind == subject.ZoneKind.Kind {
 		return s.Zones[:1]
 	}
 	return s.Zones
@@ -281,7 +281,7 @@ const resolveAttempts = 1000
 func (x *Index) Resolve(key Key) (s Subject, ok bool) {
 	s.Key = key
 	switch {
-	case key.Kind == syncstatus.ZoneKind.Kind:
+	case key.Kind == subject.ZoneKind.Kind:
 		s.ZoneKeys = []ZoneKey{{Namespace: key.Namespace, Name: key.Name}}
 		if z := x.Zone(s.ZoneKeys[0]); z != nil {
 			s.Zones, ok = []*Zone{z}, true
@@ -335,7 +335,7 @@ func (x *Index) tryResolve(s *Subject) bool {
 
 // KeyOf returns the Key of a zone.
 func KeyOf(zone ZoneKey) Key {
-	return Key{Kind: syncstatus.ZoneKind.Kind, Namespace: zone.Namespace, Name: zone.Name}
+	return Key{Kind: subject.ZoneKind.Kind, Namespace: zone.Namespace, Name: zone.Name}
 }
 
 // ZonesOf are the zones that the verdicts about some objects, nil for none, follow from.

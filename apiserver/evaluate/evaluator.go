@@ -15,6 +15,7 @@ import (
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 )
 
@@ -76,7 +77,7 @@ func (e *Evaluator) Status(s *desired.Subject, judgement func(zone int) *syncsta
 		return syncstatus.UnselectedStatus(o, time.Now())
 	}
 	ev := judgement(0)
-	if s.Key.Kind == syncstatus.ZoneKind.Kind {
+	if s.Key.Kind == subject.ZoneKind.Kind {
 		var parent *syncstatus.Evaluation
 		if len(s.ZoneKeys) > 1 {
 			parent = judgement(1)

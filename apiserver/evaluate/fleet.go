@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // fleetStatus evaluates an instance or a cluster by the last answers of its servers.
@@ -21,11 +22,11 @@ func (e *Evaluator) fleetStatus(o metav1.Object) *syncv1.SyncStatus {
 	case *v1beta1.Bind9Instance:
 		return syncstatus.InstanceStatus(o, f.Servers, seen, now)
 	case *v1beta1.Bind9Cluster:
-		return syncstatus.ClusterStatus(syncstatus.ClusterKind, o, &o.Status, f.Servers, seen, now)
+		return syncstatus.ClusterStatus(subject.ClusterKind, o, &o.Status, f.Servers, seen, now)
 	case *v1beta1.Bind9GlobalCluster:
-		return syncstatus.ClusterStatus(syncstatus.GlobalClusterKind, o, &o.Status, f.Servers, seen, now)
+		return syncstatus.ClusterStatus(subject.GlobalClusterKind, o, &o.Status, f.Servers, seen, now)
 	case *v1beta1.ClusterBind9Provider:
-		return syncstatus.ClusterStatus(syncstatus.ProviderKind, o, &o.Status, f.Servers, seen, now)
+		return syncstatus.ClusterStatus(subject.ProviderKind, o, &o.Status, f.Servers, seen, now)
 	}
 	return nil
 }

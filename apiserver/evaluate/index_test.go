@@ -28,6 +28,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 )
@@ -136,9 +137,9 @@ func (c *chance) step(t *testing.T) desired.Key {
 	var kind string
 	switch c.IntN(6) {
 	case 0:
-		o, kind = c.zone(), syncstatus.ZoneKind.Kind
+		o, kind = c.zone(), subject.ZoneKind.Kind
 	case 1, 2:
-		o, kind = c.endpoint(), syncstatus.EndpointKind.Kind
+		o, kind = c.endpoint(), subject.EndpointKind.Kind
 	default:
 		r := c.record()
 		o, kind = r, v1beta1.KindOf(r).Kind
@@ -266,7 +267,7 @@ func TestViewsTellWhomTheyTouch(t *testing.T) {
 			touched := map[desired.Key]bool{}
 			for _, k := range concerned {
 				touched[k] = true
-				if k.Kind != syncstatus.ZoneKind.Kind {
+				if k.Kind != subject.ZoneKind.Kind {
 					continue
 				}
 				zone := desired.ZoneKey{Namespace: k.Namespace, Name: k.Name}
@@ -316,7 +317,7 @@ func TestEndpointsOfOtherNamespacesSeeOnlyTheZone(t *testing.T) {
 	z := fakekube.Zone("example.com")
 	z.Namespace, z.Name, z.UID = "tenant-b", "secret-zone", "z"
 	z.Annotations = map[string]string{v1beta1.AllowEndpointNamespacesAnnotation: "tenant-a"}
-	put(syncstatus.ZoneKind.Kind, z)
+	put(subject.ZoneKind.Kind, z)
 	r := &v1beta1.CNAMERecord{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-b", Name: "secret-record", UID: "r", CreationTimestamp: metav1.NewTime(time.Unix(1, 0)), Labels: map[string]string{"zone": "example.com"}},
 		Spec:       v1beta1.CNAMERecordSpec{RecordCommon: v1beta1.RecordCommon{Name: "www"}, Target: "mail"},
@@ -325,7 +326,7 @@ func TestEndpointsOfOtherNamespacesSeeOnlyTheZone(t *testing.T) {
 	e := &v1alpha1.DNSEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-a", Name: "hidden-endpoint", UID: "e", CreationTimestamp: metav1.Now()}}
 	e.Spec.Endpoints = []*v1alpha1.Endpoint{{DNSName: "www.example.com", RecordType: "A", Targets: []string{"192.0.2.1"}}}
 	e.Annotations = map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "tenant-b"} // Both sides have to consent.
-	put(syncstatus.EndpointKind.Kind, e)
+	put(subject.EndpointKind.Kind, e)
 
 	all := statuses(t, inf, x, map[string][]observe.Observation{"example.com.": {{At: observed, Rcode: observe.NoReply}, {At: observed, Rcode: observe.NoReply}}})
 	s := all[source.KeyOf(e)]

@@ -8,7 +8,6 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
 // maxReplacedRRsets bounds the RRsets that are remembered; what more changes within its TTL is not.
@@ -28,7 +27,7 @@ func (h *ttlHistory) recordChange(server observe.Peer, was, is *observe.Mirror, 
 	replaced := map[rrset.Key]int64{}
 	add := func(k rrset.Key) {
 		if !rrset.IsServerMaintained(k.Type) {
-			replaced[k] = now.Add(syncstatus.CacheDuration(was, k) + time.Second).Unix() // rounded up
+			replaced[k] = now.Add(was.CacheDuration(k) + time.Second).Unix() // rounded up
 		}
 	}
 	for name := range is.ChangedNames(was) {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-dns/lockstep/pkg/kube/listwatch"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // podSelector selects the pods that run BIND.
@@ -46,12 +46,12 @@ func listerWatchers(config *rest.Config) (func(example runtime.Object) cache.Lis
 }
 
 func newLiveReader(client metadata.Interface) LiveReader {
-	return func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error) {
+	return func(ctx context.Context, kind subject.Kind, namespace, name string) (metav1.Object, error) {
 		resource := kind.GroupVersion().WithResource(kind.Resource)
 		if name == "" || len(content.IsPathSegmentName(name)) > 0 {
 			return nil, apierrors.NewNotFound(resource.GroupResource(), name) // such as "..", which leads elsewhere
 		}
-		if kind == syncstatus.GlobalClusterKind || kind == syncstatus.ProviderKind {
+		if kind == subject.GlobalClusterKind || kind == subject.ProviderKind {
 			namespace = ""
 		}
 		return client.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -62,7 +62,7 @@ func newLiveReader(client metadata.Interface) LiveReader {
 const maxListed = 500
 
 func newLiveLister(client metadata.Interface) LiveLister {
-	return func(ctx context.Context, kind syncstatus.Kind, namespace string) ([]metav1.Object, string, error) {
+	return func(ctx context.Context, kind subject.Kind, namespace string) ([]metav1.Object, string, error) {
 		resource := kind.GroupVersion().WithResource(kind.Resource)
 		list, err := client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: maxListed})
 		if err != nil || list.Continue != "" {

@@ -25,7 +25,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/kube/cachehealth"
 	"github.com/lockstep-dns/lockstep/pkg/kube/intern"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // The cached kinds without a SyncStatus.
@@ -52,11 +52,11 @@ type Informers struct {
 }
 
 // LiveReader reads the metadata of one object past the caches.
-type LiveReader func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error)
+type LiveReader func(ctx context.Context, kind subject.Kind, namespace, name string) (metav1.Object, error)
 
 // LiveLister reads the metadata of all objects of a kind in a namespace past the caches, and the resourceVersion of the list. It
 // reads nothing if there are too many.
-type LiveLister func(ctx context.Context, kind syncstatus.Kind, namespace string) (all []metav1.Object, resourceVersion string, err error)
+type LiveLister func(ctx context.Context, kind subject.Kind, namespace string) (all []metav1.Object, resourceVersion string, err error)
 
 // New returns the caches of the Kubernetes cluster at config; Run fills them. home is the namespace of the instances of cluster-scoped
 // clusters that name none.
@@ -82,13 +82,13 @@ func NewFrom(from func(example runtime.Object) cache.ListerWatcher, live LiveRea
 	i := &Informers{Home: home, live: live, caches: cachehealth.NewMonitor(), byKind: map[string]cache.SharedIndexInformer{}}
 	for kind, example := range map[string]runtime.Object{
 		PodKind: &corev1.Pod{}, GrantKind: &v1beta1.ZoneGrant{}, DNSProviderKind: &v1beta1.DNSProvider{}, NamespaceKind: &corev1.Namespace{},
-		syncstatus.ZoneKind.Kind: &v1beta1.DNSZone{}, syncstatus.EndpointKind.Kind: &v1alpha1.DNSEndpoint{},
-		syncstatus.InstanceKind.Kind: &v1beta1.Bind9Instance{}, syncstatus.ClusterKind.Kind: &v1beta1.Bind9Cluster{},
+		subject.ZoneKind.Kind: &v1beta1.DNSZone{}, subject.EndpointKind.Kind: &v1alpha1.DNSEndpoint{},
+		subject.InstanceKind.Kind: &v1beta1.Bind9Instance{}, subject.ClusterKind.Kind: &v1beta1.Bind9Cluster{},
 	} {
 		i.byKind[kind] = i.newInformer(from(example), example)
 	}
-	for kind, example := range map[syncstatus.Kind]runtime.Object{
-		syncstatus.GlobalClusterKind: &v1beta1.Bind9GlobalCluster{}, syncstatus.ProviderKind: &v1beta1.ClusterBind9Provider{},
+	for kind, example := range map[subject.Kind]runtime.Object{
+		subject.GlobalClusterKind: &v1beta1.Bind9GlobalCluster{}, subject.ProviderKind: &v1beta1.ClusterBind9Provider{},
 	} {
 		i.byKind[kind.Kind] = i.newInformer(inNamespaceOfInstances(from(example), home), example)
 	}
@@ -185,12 +185,12 @@ func (i *Informers) TrackedKinds() []string {
 
 // DeclaresRecords is true for the TrackedKinds whose objects declare DNS data.
 func DeclaresRecords(kind string) bool {
-	return kind != syncstatus.ZoneKind.Kind && !DescribesServers(kind)
+	return kind != subject.ZoneKind.Kind && !DescribesServers(kind)
 }
 
 // DescribesServers is true for kinds whose SyncStatus is about servers instead of DNS data.
 func DescribesServers(kind string) bool {
-	return slices.ContainsFunc(syncstatus.FleetKinds, func(k syncstatus.Kind) bool { return k.Kind == kind })
+	return slices.ContainsFunc(subject.FleetKinds, func(k subject.Kind) bool { return k.Kind == kind })
 }
 
 // Namespaces are the namespaces that hold an object with a SyncStatus, sorted.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // Bounds of the wait for a cache to show what the caller may just have written. They are independent of how long DNS servers
@@ -56,7 +56,7 @@ func (i *Informers) WaitForObject(ctx context.Context, key source.ObjectKey) err
 }
 
 func (i *Informers) waitForObject(ctx context.Context, key source.ObjectKey) error {
-	kind, _, ok := syncstatus.ParseName(syncstatus.Name(key.Kind, key.Name))
+	kind, _, ok := subject.ParseName(subject.Name(key.Kind, key.Name))
 	if !ok {
 		return fmt.Errorf("%s is not a kind that has a SyncStatus", key.Kind)
 	}
@@ -96,7 +96,7 @@ func isOlder(a, b string) bool {
 
 // WaitForKind waits until the cache is at least as new as all objects of a kind in a namespace are in the Kubernetes cluster now,
 // and returns these and those that the cache had beside them. It returns none, and does not wait, if there are too many.
-func (i *Informers) WaitForKind(ctx context.Context, kind syncstatus.Kind, namespace string) ([]source.ObjectKey, error) {
+func (i *Informers) WaitForKind(ctx context.Context, kind subject.Kind, namespace string) ([]source.ObjectKey, error) {
 	if i.list == nil || len(List[metav1.Object](i, kind.Kind, namespace)) > maxListed {
 		return nil, nil
 	}

@@ -21,14 +21,14 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // An object that is deleted and made again while a reader looks is not waited for to be gone.
 func TestWaitEndsWhenObjectIsRecreated(t *testing.T) {
 	zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "x", ResourceVersion: "7"}}
 	reads := 0
-	live := func(context.Context, syncstatus.Kind, string, string) (metav1.Object, error) {
+	live := func(context.Context, subject.Kind, string, string) (metav1.Object, error) {
 		if reads++; reads == 1 {
 			return nil, apierrors.NewNotFound(v1beta1.Resource("dnszones"), "x")
 		}
@@ -111,16 +111,16 @@ func TestLiveReadsOneObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		kind       syncstatus.Kind
+		kind       subject.Kind
 		name, want string
 	}{
-		{syncstatus.ZoneKind, "x", "/apis/bindy.firestoned.io/v1beta1/namespaces/dns/dnszones/x"},
-		{syncstatus.EndpointKind, "x.y", "/apis/externaldns.k8s.io/v1alpha1/namespaces/dns/dnsendpoints/x.y"},
-		{syncstatus.GlobalClusterKind, "x", "/apis/bindy.firestoned.io/v1beta1/bind9globalclusters/x"},
-		{syncstatus.ProviderKind, "x", "/apis/bindy.firestoned.io/v1beta1/clusterbind9providers/x"},
-		{syncstatus.ZoneKind, "..", ""},
-		{syncstatus.ZoneKind, "x/status", ""},
-		{syncstatus.ZoneKind, "", ""},
+		{subject.ZoneKind, "x", "/apis/bindy.firestoned.io/v1beta1/namespaces/dns/dnszones/x"},
+		{subject.EndpointKind, "x.y", "/apis/externaldns.k8s.io/v1alpha1/namespaces/dns/dnsendpoints/x.y"},
+		{subject.GlobalClusterKind, "x", "/apis/bindy.firestoned.io/v1beta1/bind9globalclusters/x"},
+		{subject.ProviderKind, "x", "/apis/bindy.firestoned.io/v1beta1/clusterbind9providers/x"},
+		{subject.ZoneKind, "..", ""},
+		{subject.ZoneKind, "x/status", ""},
+		{subject.ZoneKind, "", ""},
 	} {
 		asked = ""
 		o, err := inf.live(t.Context(), c.kind, "dns", c.name)

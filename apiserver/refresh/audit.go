@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/ask"
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 )
 
@@ -61,7 +61,7 @@ func (t *tracker) auditZones(now time.Time) {
 func (w *trackedZone) nextAudit() (members int, keys []rrset.Key) {
 	if len(w.audit.waiting) == 0 {
 		for key := range w.members {
-			if key.Kind != syncstatus.ZoneKind.Kind {
+			if key.Kind != subject.ZoneKind.Kind {
 				w.audit.waiting = append(w.audit.waiting, key)
 			}
 		}

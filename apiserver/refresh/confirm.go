@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // Bounds of confirming wrong data. What exceeds them is judged from the caches.
@@ -37,16 +37,16 @@ type finding struct {
 
 // kindIn is the objects of a kind in a namespace.
 type kindIn struct {
-	kind      syncstatus.Kind
+	kind      subject.Kind
 	namespace string
 }
 
 // kindsDeclaring are the kinds of objects that may declare what a verdict compares with, in the namespace of the zone.
 func kindsDeclaring(v *syncv1.SyncStatus, namespace string) []kindIn {
-	kinds := []kindIn{{syncstatus.EndpointKind, namespace}}
+	kinds := []kindIn{{subject.EndpointKind, namespace}}
 	for _, k := range v1beta1.RecordKinds {
 		if slices.ContainsFunc(v.RRsets, func(s syncv1.RRset) bool { return s.Type == k.Type }) {
-			kinds = append(kinds, kindIn{syncstatus.Kind{Kind: k.Kind, Resource: k.Resource, Singular: k.Singular}, namespace})
+			kinds = append(kinds, kindIn{subject.Kind{Kind: k.Kind, Resource: k.Resource, Singular: k.Singular}, namespace})
 		}
 	}
 	return kinds

@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // trackedObject is one object that a tracker follows.
@@ -48,7 +48,7 @@ func (t *tracker) followServers(named map[desired.Key]bool, everything bool) {
 	for zone := range t.zones {
 		t.refreshZone(zone)
 	}
-	for _, kind := range syncstatus.FleetKinds {
+	for _, kind := range subject.FleetKinds {
 		for _, k := range t.refresher.informers.Keys(kind.Kind, t.namespace) {
 			if everything || named[k] {
 				t.followObject(k)
@@ -78,7 +78,7 @@ func (t *tracker) followObject(key desired.Key) {
 	for i, z := range s.Zones {
 		w := t.followZone(z.Key)
 		w.members[key] = struct{}{}
-		if i > 0 && key.Kind == syncstatus.ZoneKind.Kind {
+		if i > 0 && key.Kind == subject.ZoneKind.Kind {
 			w.children[s.Zones[0].Declared.ZoneName()] = key
 		}
 		w.suspect(key)

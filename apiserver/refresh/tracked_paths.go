@@ -8,6 +8,7 @@ import (
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // pollPaths asks the paths to all followed zones, as far as it is time.
@@ -79,7 +80,7 @@ func (t *tracker) takePaths(key desired.ZoneKey) {
 	}
 	if !slices.Equal(further, w.onFurther) {
 		w.onFurther = further
-		w.suspect(desired.Key{Kind: syncstatus.ZoneKind.Kind, Namespace: key.Namespace, Name: key.Name})
+		w.suspect(desired.Key{Kind: subject.ZoneKind.Kind, Namespace: key.Namespace, Name: key.Name})
 	}
 	t.evaluateLater(w)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 const (
@@ -225,7 +225,7 @@ func (t *tracker) handleNews() {
 		return
 	}
 	for k := range n.touched {
-		if k.Kind == syncstatus.ZoneKind.Kind {
+		if k.Kind == subject.ZoneKind.Kind {
 			t.refreshZone(desired.ZoneKey{Namespace: k.Namespace, Name: k.Name})
 		}
 		if k.Namespace == t.namespace && (everything || named[k]) {

@@ -7,6 +7,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // To notify a thousand watchers takes longer than a change takes to reach all servers: notified of every step, they would
@@ -43,7 +44,7 @@ func (t *tracker) debounceTime() time.Duration {
 
 // isDebounced delays a verdict that has to wait: the object is evaluated again then.
 func (t *tracker) isDebounced(o *trackedObject, s *syncv1.SyncStatus, wait time.Duration) bool {
-	isSummary := o.key.Kind == syncstatus.ZoneKind.Kind && s.Status.InSync
+	isSummary := o.key.Kind == subject.ZoneKind.Kind && s.Status.InSync
 	if wait == 0 || s.Status.Phase != syncv1.PhasePropagating && !isSummary || !o.published {
 		return false
 	}

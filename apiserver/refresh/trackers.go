@@ -7,7 +7,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/store"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // trackers run one tracker for each namespace that somebody watches.
@@ -116,7 +116,7 @@ func (ts *trackers) touchObjects(changed ...desired.Key) {
 		if t := ts.byNamespace[key.Namespace]; t != nil {
 			t.touchObject(key)
 		}
-		if key.Kind == syncstatus.ZoneKind.Kind {
+		if key.Kind == subject.ZoneKind.Kind {
 			for _, t := range ts.byNamespace {
 				t.touchForeign(key)
 			}

@@ -10,6 +10,7 @@ import (
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/parallel"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // CurrentVerdict judges an object as it is in the Kubernetes cluster now, by answers from since or later; nil if it does not exist, and
@@ -108,7 +109,7 @@ func (r *Refresher) confirmedVerdicts(ctx context.Context, keys []desired.Key, q
 // evaluate makes verdicts, with the revision at which their evaluation began, and what has to be confirmed before they are published.
 func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, q request) (verdicts []*syncv1.SyncStatus, evaluatedFrom uint64, found []finding) {
 	var oldest time.Time
-	if q.resolve && !slices.ContainsFunc(keys, func(k desired.Key) bool { return k.Kind == syncstatus.ZoneKind.Kind }) {
+	if q.resolve && !slices.ContainsFunc(keys, func(k desired.Key) bool { return k.Kind == subject.ZoneKind.Kind }) {
 		oldest = q.since
 	}
 	evaluatedFrom = r.publisher.Revision()

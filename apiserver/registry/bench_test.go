@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -83,7 +83,7 @@ func BenchmarkGet(b *testing.B) {
 
 func (w *world) getsInStep(name string) {
 	k, _ := v1beta1.RecordKindOf("ARecord")
-	kind := syncstatus.Kind{Kind: k.Kind, Resource: k.Resource, Singular: k.Singular}
+	kind := subject.Kind{Kind: k.Kind, Resource: k.Resource, Singular: k.Singular}
 	if s, err := w.verdicts.getVerdict(w.ctx, desired.Key{Kind: kind.Kind, Namespace: ns, Name: name}); err != nil || !s.Status.InSync {
 		w.Fatal(err, s)
 	}
@@ -151,7 +151,7 @@ func BenchmarkZone100000(b *testing.B) {
 		i++
 		w.retell(r, i)
 		b.StartTimer()
-		if s, err := w.verdicts.getVerdict(w.ctx, desired.Key{Kind: syncstatus.ZoneKind.Kind, Namespace: ns, Name: "example.test"}); err != nil || !s.Status.InSync {
+		if s, err := w.verdicts.getVerdict(w.ctx, desired.Key{Kind: subject.ZoneKind.Kind, Namespace: ns, Name: "example.test"}); err != nil || !s.Status.InSync {
 			b.Fatal(err, s)
 		}
 	}

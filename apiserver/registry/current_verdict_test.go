@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -50,7 +50,7 @@ func (w *readersWorld) whileRead(do func()) {
 	w.Cleanup(events.Stop)
 	events.Begin(nil)
 	var asked atomic.Bool
-	w.SetLiveReader(func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error) {
+	w.SetLiveReader(func(ctx context.Context, kind subject.Kind, namespace, name string) (metav1.Object, error) {
 		if !asked.Swap(true) {
 			select {
 			case <-events.ResultChan():

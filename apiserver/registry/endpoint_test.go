@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -46,7 +46,7 @@ func TestEndpointsFollowTheServers(t *testing.T) {
 	w.Apply(e)
 	get := func() *syncv1.SyncStatus {
 		t.Helper()
-		s, err := w.verdicts.getVerdict(w.ctx, desired.Key{Kind: syncstatus.EndpointKind.Kind, Namespace: "shop", Name: "web"})
+		s, err := w.verdicts.getVerdict(w.ctx, desired.Key{Kind: subject.EndpointKind.Kind, Namespace: "shop", Name: "web"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -37,7 +37,7 @@ func TestGlobalClusterIsWhereItsInstancesAre(t *testing.T) {
 	w.Apply(server("all-primary-0", "all"))
 	w.Apply(server("stranger", "other"))
 	w.Eventually("the row is there", func() bool {
-		s, err := w.verdicts.getVerdict(w.ctx, desired.Key{Kind: syncstatus.GlobalClusterKind.Kind, Namespace: "home", Name: "all"})
+		s, err := w.verdicts.getVerdict(w.ctx, desired.Key{Kind: subject.GlobalClusterKind.Kind, Namespace: "home", Name: "all"})
 		return err == nil && s.Namespace == "home" && s.ObjectRef.Namespace == "" && len(s.Servers) == 1 &&
 			s.Servers[0].Pod == "all-primary-0-0" && s.Servers[0].PodPhase == corev1.PodPhase("")
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -77,7 +77,7 @@ func TestNothingOfAnotherNamespaceIsTold(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"dnszone.secret-rival", "arecord.secret-record", "bind9cluster.secret-cluster", "bind9globalcluster.secret-everywhere"} {
-		kind, of, _ := syncstatus.ParseName(name)
+		kind, of, _ := subject.ParseName(name)
 		_, err := w.verdicts.getVerdict(w.ctx, desired.Key{Kind: kind.Kind, Namespace: ns, Name: of})
 		_, never := w.verdicts.getVerdict(w.ctx, desired.Key{Kind: kind.Kind, Namespace: ns, Name: "never-was"})
 		if err == nil || never == nil || strings.ReplaceAll(err.Error(), of, "X") != strings.ReplaceAll(never.Error(), "never-was", "X") {

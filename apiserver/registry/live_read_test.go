@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -27,7 +27,7 @@ func TestServersKnowBeforeOurCaches(t *testing.T) {
 	var slow atomic.Bool
 	var once sync.Once
 	asked, applied := make(chan struct{}), make(chan struct{})
-	w.SetLiveReader(func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error) {
+	w.SetLiveReader(func(ctx context.Context, kind subject.Kind, namespace, name string) (metav1.Object, error) {
 		if slow.Load() {
 			once.Do(func() { close(asked) })
 			<-applied
@@ -83,7 +83,7 @@ func TestServersKnowANewObjectBeforeOurCaches(t *testing.T) {
 
 	var once sync.Once
 	asked, applied := make(chan struct{}), make(chan struct{})
-	w.SetLiveLister(func(ctx context.Context, kind syncstatus.Kind, namespace string) ([]metav1.Object, string, error) {
+	w.SetLiveLister(func(ctx context.Context, kind subject.Kind, namespace string) ([]metav1.Object, string, error) {
 		once.Do(func() { close(asked) })
 		<-applied
 		return w.ReadList(ctx, kind, namespace)

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // pageToken is a continue token: where the last page ended, and the resourceVersion of the first.
@@ -37,7 +37,7 @@ func skipPages(token string, keys []desired.Key) (p pageToken, rest []desired.Ke
 	if err != nil {
 		return p, nil, apierrors.NewBadRequest(fmt.Sprintf("continue token %.40q is not one of this API's", token))
 	}
-	kind, name, ok := syncstatus.ParseName(p.Name)
+	kind, name, ok := subject.ParseName(p.Name)
 	if !ok {
 		return p, nil, apierrors.NewBadRequest("the continue token names no object of this API")
 	}
@@ -60,4 +60,4 @@ func compareKeys(a, b desired.Key) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-func nameOf(key desired.Key) string { return syncstatus.Name(key.Kind, key.Name) }
+func nameOf(key desired.Key) string { return subject.Name(key.Kind, key.Name) }

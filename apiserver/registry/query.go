@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // maxLimit bounds the objects of one page. A request without a limit gets everything.
@@ -61,7 +61,7 @@ func (q *query) checkKinds() error {
 			continue
 		}
 		var known []string
-		for _, k := range syncstatus.Kinds() {
+		for _, k := range subject.Kinds() {
 			known = append(known, k.Kind)
 		}
 		if !slices.Contains(known, r.Value) {
@@ -77,7 +77,7 @@ func (q *query) singleObject() (desired.Key, bool) {
 	if !ok || q.namespace == "" {
 		return desired.Key{}, false
 	}
-	kind, object, ok := syncstatus.ParseName(name)
+	kind, object, ok := subject.ParseName(name)
 	return desired.Key{Kind: kind.Kind, Namespace: q.namespace, Name: object}, ok
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/listing"
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // statusStorage is the resource syncstatuses.
@@ -28,7 +28,7 @@ type statusStorage struct {
 // Storage are the resources of the API group, by path.
 func (v *Verdicts) Storage() map[string]rest.Storage {
 	storage := map[string]rest.Storage{"syncstatuses": &statusStorage{verdicts: v}}
-	for _, k := range syncstatus.Kinds() {
+	for _, k := range subject.Kinds() {
 		storage[k.Resource] = parentStorage{k}
 		storage[k.Resource+"/syncstatus"] = &subresourceStorage{kind: k, verdicts: v}
 	}
@@ -69,7 +69,7 @@ func (s *statusStorage) Categories() []string { return []string{"dns"} }
 
 // Get implements rest.Getter.
 func (s *statusStorage) Get(ctx context.Context, name string, o *metav1.GetOptions) (runtime.Object, error) {
-	kind, object, ok := syncstatus.ParseName(name)
+	kind, object, ok := subject.ParseName(name)
 	if !ok {
 		err := apierrors.NewNotFound(syncv1.Resource("syncstatuses"), name)
 		err.ErrStatus.Message += ": the name of a SyncStatus is its object's kind in lower case, a dot and the object's name, for example arecord.www"
@@ -79,7 +79,7 @@ func (s *statusStorage) Get(ctx context.Context, name string, o *metav1.GetOptio
 }
 
 // getResource reads the SyncStatus of an object in the namespace of the request.
-func (v *Verdicts) getResource(ctx context.Context, kind syncstatus.Kind, name string, o *metav1.GetOptions) (runtime.Object, error) {
+func (v *Verdicts) getResource(ctx context.Context, kind subject.Kind, name string, o *metav1.GetOptions) (runtime.Object, error) {
 	if o != nil {
 		if err := v.store.CheckResourceVersion(o.ResourceVersion); err != nil {
 			return nil, err

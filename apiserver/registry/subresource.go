@@ -9,12 +9,12 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // parentStorage is a resource without verbs: it is there so that its subresource has a place in discovery. The objects
 // themselves are in group bindy.firestoned.io.
-type parentStorage struct{ kind syncstatus.Kind }
+type parentStorage struct{ kind subject.Kind }
 
 var (
 	_ rest.Storage                  = parentStorage{}
@@ -43,7 +43,7 @@ func (p parentStorage) GroupVersionKind(gv schema.GroupVersion) schema.GroupVers
 // subresourceStorage is the virtual subresource syncstatus of one kind.
 type subresourceStorage struct {
 	table
-	kind     syncstatus.Kind
+	kind     subject.Kind
 	verdicts *Verdicts
 }
 

@@ -24,7 +24,7 @@ import (
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // Options say how DNS servers are asked.
@@ -190,7 +190,7 @@ func (v *Verdicts) candidates(q *query) []desired.Key {
 		}
 		for _, o := range informers.List[metav1.Object](v.informers, kind, q.namespace) {
 			k := desired.Key{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
-			if q.labels.Matches(labels.Set(syncstatus.LabelsOf(o))) && (!byName || nameOf(k) == name) && (!byZone || slices.Contains(v.index.ZoneNames(k), zone)) {
+			if q.labels.Matches(labels.Set(subject.LabelsOf(o))) && (!byName || nameOf(k) == name) && (!byZone || slices.Contains(v.index.ZoneNames(k), zone)) {
 				keys = append(keys, k)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -81,7 +81,7 @@ func (w *world) afterDeletion(key desired.Key, remove func()) {
 	zone := fakekube.Zone("next.test")
 	zone.Namespace = "next"
 	next := client.Object(zone)
-	if key.Kind != syncstatus.ZoneKind.Kind {
+	if key.Kind != subject.ZoneKind.Kind {
 		next = w.Record(zone, "next", "192.0.2.1")
 		next.SetNamespace(zone.Namespace)
 	}

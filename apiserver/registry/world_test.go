@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 )
 
@@ -67,7 +67,7 @@ func newReplica(c *fakekube.Cluster, change ...func(*testOptions)) *world {
 }
 
 func keyOf(name string) desired.Key {
-	kind, of, _ := syncstatus.ParseName(name)
+	kind, of, _ := subject.ParseName(name)
 	return desired.Key{Kind: kind.Kind, Namespace: ns, Name: of}
 }
 

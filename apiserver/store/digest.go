@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // Digest hashes what makes one SyncStatus different from another to a watcher: everything but times, round trips, and the serials of
@@ -23,7 +23,7 @@ func (st *Store) Digest(s *syncv1.SyncStatus) uint64 {
 		addValues(h, c.Type, string(c.Status), c.Reason, c.Message)
 	}
 	addRRsets(h, s.RRsets)
-	isZone := s.ObjectRef.Kind == syncstatus.ZoneKind.Kind
+	isZone := s.ObjectRef.Kind == subject.ZoneKind.Kind
 	for i := range s.Servers {
 		addServer(h, &s.Servers[i], isZone)
 	}

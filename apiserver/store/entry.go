@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // entry is what the store holds of an object: some 200 bytes, and not the verdict itself, which can be evaluated again.
@@ -57,7 +57,7 @@ func outlineOf(s *syncv1.SyncStatus, revision uint64) outline {
 }
 
 func (o *outline) status(key Key) *syncv1.SyncStatus {
-	s := syncstatus.Describe(key.Kind, key.Namespace, key.Name, o.uid, o.generation)
+	s := subject.Describe(key.Kind, key.Namespace, key.Name, o.uid, o.generation)
 	s.Labels, s.CreationTimestamp, s.ResourceVersion = o.labels, metav1.Unix(o.created, 0), formatRevision(o.revision)
 	s.Zone, s.Summary = o.zone, syncv1.Summary{
 		Servers: o.servers, InSync: o.inSync, Unreachable: o.unreachable, Records: o.records, RecordsOutOfSync: o.outOfSync,

@@ -30,7 +30,7 @@ import (
 
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // Bounds of what is remembered of deleted objects.
@@ -151,7 +151,7 @@ func (s *Store) Delete(key Key, o metav1.Object) {
 		s.end(key, e)
 		return
 	}
-	s.bury(&tombstone{Key: key, outline: outline{uid: o.GetUID(), labels: syncstatus.LabelsOf(o)}})
+	s.bury(&tombstone{Key: key, outline: outline{uid: o.GetUID(), labels: subject.LabelsOf(o)}})
 }
 
 // end publishes the end of an object that has an entry. s.mu is held.

@@ -38,20 +38,26 @@ func (n ownershipNames) nameOf(host, rrtype string) string {
 	return strings.ToLower(strings.ReplaceAll(n.prefix, typeInAffix, rrtype) + first + strings.ReplaceAll(n.suffix, typeInAffix, rrtype) + "." + rest)
 }
 
-// withoutExternalDNS takes out of a zone what external-dns has published, and the TXT records by which it knows that. It returns how many
-// RRsets and how many TXT records these are. A TXT record that belongs to none is reported: what it stands for may have stayed, and would
-// outlive its Service or Ingress.
-func (c *zoneContent) withoutExternalDNS(names ownershipNames, report *differenceReport) (published, ownership int) {
-	byType, byName := map[string]rrset.Key{}, map[string][]rrset.Key{}
-	for _, set := range c.sets {
+// index returns what the texts of each name may own: of the form that has the type in its name, and of the older one.
+func (n ownershipNames) index(sets []placedSet) (byType map[string]rrset.Key, byName map[string][]rrset.Key) {
+	byType, byName = map[string]rrset.Key{}, map[string][]rrset.Key{}
+	for _, set := range sets {
 		if rrtype, can := ownedTypes[set.Type]; can {
-			byType[names.nameOf(set.Name, rrtype)] = set.Key
+			byType[n.nameOf(set.Name, rrtype)] = set.Key
 			if set.Type != dns.TypeTXT {
-				older := names.nameOf(set.Name, "")
+				older := n.nameOf(set.Name, "")
 				byName[older] = append(byName[older], set.Key)
 			}
 		}
 	}
+	return byType, byName
+}
+
+// withoutExternalDNS takes out of a zone what external-dns has published, and the TXT records by which it knows that. It returns how many
+// RRsets and how many TXT records these are. A TXT record that belongs to none is reported: what it stands for may have stayed, and would
+// outlive its Service or Ingress.
+func (c *zoneContent) withoutExternalDNS(names ownershipNames, report *differenceReport) (published, ownership int) {
+	byType, byName := names.index(c.sets)
 	owned := map[rrset.Key]bool{}
 	for i := range c.sets {
 		set := &c.sets[i]

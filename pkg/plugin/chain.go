@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 func chainCommand(o *commandOptions) *cobra.Command {
@@ -71,7 +71,7 @@ func (c *statusClient) findChain(ctx context.Context, args []string) ([]v1alpha1
 			return nil, fmt.Errorf("%s is no DNS type", args[1])
 		}
 	}
-	if _, _, isName := syncstatus.ParseName(args[0]); isName || strings.Contains(args[0], "/") {
+	if _, _, isName := subject.ParseName(args[0]); isName || strings.Contains(args[0], "/") {
 		t, err := parseTarget(args[0])
 		if err != nil {
 			return nil, err
@@ -100,7 +100,7 @@ func (c *statusClient) findChain(ctx context.Context, args []string) ([]v1alpha1
 	for i, s := range chosen {
 		of := *c
 		of.namespace = s.Namespace
-		kind, object, _ := syncstatus.ParseName(s.Name)
+		kind, object, _ := subject.ParseName(s.Name)
 		now, err := of.getStatus(ctx, target{kind, object})
 		if err != nil {
 			return nil, err
@@ -114,7 +114,7 @@ func (c *statusClient) findChain(ctx context.Context, args []string) ([]v1alpha1
 func chooseByName(all []v1alpha1.SyncStatus, name, rrtype string) (chosen []v1alpha1.SyncStatus) {
 	seen := map[string]bool{}
 	for _, s := range all {
-		if s.ObjectRef.Kind == syncstatus.ZoneKind.Kind {
+		if s.ObjectRef.Kind == subject.ZoneKind.Kind {
 			continue
 		}
 		isNew := false
@@ -131,7 +131,7 @@ func chooseByName(all []v1alpha1.SyncStatus, name, rrtype string) (chosen []v1al
 		return chosen
 	}
 	zones := slices.DeleteFunc(slices.Clone(all), func(s v1alpha1.SyncStatus) bool {
-		return s.ObjectRef.Kind != syncstatus.ZoneKind.Kind || !rrset.IsSubdomain(name, dns.Fqdn(s.Zone))
+		return s.ObjectRef.Kind != subject.ZoneKind.Kind || !rrset.IsSubdomain(name, dns.Fqdn(s.Zone))
 	})
 	if len(zones) == 0 {
 		return nil

@@ -25,7 +25,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/forecast"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // errNotConfirmed ends confirm when the user says no.
@@ -90,7 +90,7 @@ Exit code 0: the plan is confirmed, or nothing is held back. 1: you said no. 2: 
 
 func (c *confirmation) getZone(ctx context.Context, name string) (*v1beta1.DNSZone, error) {
 	zone := &v1beta1.DNSZone{}
-	err := c.rest.Get().Namespace(c.statuses.namespace).Resource(syncstatus.ZoneKind.Resource).Name(name).Do(ctx).Into(zone)
+	err := c.rest.Get().Namespace(c.statuses.namespace).Resource(subject.ZoneKind.Resource).Name(name).Do(ctx).Into(zone)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("there is no DNSZone %s in namespace %s", name, c.statuses.namespace)
 	}
@@ -99,7 +99,7 @@ func (c *confirmation) getZone(ctx context.Context, name string) (*v1beta1.DNSZo
 
 // object names the zone.
 func (c *confirmation) object() forecast.Object {
-	return forecast.Object{Kind: syncstatus.ZoneKind.Kind, Namespace: c.zone.Namespace, Name: c.zone.Name}
+	return forecast.Object{Kind: subject.ZoneKind.Kind, Namespace: c.zone.Namespace, Name: c.zone.Name}
 }
 
 // run confirms the plan of the zone: the one that the user has named, if any.
@@ -158,7 +158,7 @@ func (c *confirmation) annotate(ctx context.Context, plan string) error {
 	if err != nil {
 		return err
 	}
-	err = c.rest.Patch(types.MergePatchType).Namespace(c.zone.Namespace).Resource(syncstatus.ZoneKind.Resource).Name(c.zone.Name).Body(patch).Do(ctx).Error()
+	err = c.rest.Patch(types.MergePatchType).Namespace(c.zone.Namespace).Resource(subject.ZoneKind.Resource).Name(c.zone.Name).Body(patch).Do(ctx).Error()
 	if !apierrors.IsConflict(err) {
 		return err
 	}
@@ -196,7 +196,7 @@ func (c *confirmation) printPlan(ctx context.Context) error {
 
 // heldStatuses returns the SyncStatus of the zone, and those of the objects in it that you may read.
 func (c *confirmation) heldStatuses(ctx context.Context) ([]v1alpha1.SyncStatus, error) {
-	zone, err := c.statuses.getStatus(ctx, target{syncstatus.ZoneKind, c.zone.Name})
+	zone, err := c.statuses.getStatus(ctx, target{subject.ZoneKind, c.zone.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (c *confirmation) heldStatuses(ctx context.Context) ([]v1alpha1.SyncStatus,
 	if apierrors.IsForbidden(err) {
 		items, err = c.statuses.listStatuses(ctx, query)
 	}
-	items = slices.DeleteFunc(items, func(s v1alpha1.SyncStatus) bool { return s.ObjectRef.Kind == syncstatus.ZoneKind.Kind })
+	items = slices.DeleteFunc(items, func(s v1alpha1.SyncStatus) bool { return s.ObjectRef.Kind == subject.ZoneKind.Kind })
 	return append(items, *zone), err
 }
 
@@ -250,7 +250,7 @@ func addHeld(changes []forecast.Change, have, want v1alpha1.RRset, by v1alpha1.O
 		changes, at = append(changes, change), len(changes)
 	}
 	object := forecast.Object{Kind: by.Kind, Namespace: by.Namespace, Name: by.Name}
-	if c := &changes[at]; by.Kind != syncstatus.ZoneKind.Kind && !slices.Contains(c.Objects, object) {
+	if c := &changes[at]; by.Kind != subject.ZoneKind.Kind && !slices.Contains(c.Objects, object) {
 		c.Objects = append(c.Objects, object)
 	}
 	return changes

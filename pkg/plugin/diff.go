@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // errNotCompared ends diff when some servers could not be compared.
@@ -39,7 +39,7 @@ that does not answer, is reported on standard error, and the rest is compared al
 				return err
 			}
 			for _, t := range targets {
-				if slices.Contains(syncstatus.FleetKinds, t.kind) {
+				if slices.Contains(subject.FleetKinds, t.kind) {
 					return fmt.Errorf("%s has no data of its own: compare its zones", strings.TrimSuffix(t.String(), "/"))
 				}
 			}
@@ -64,7 +64,7 @@ that does not answer, is reported on standard error, and the rest is compared al
 }
 
 func isFleet(kind string) bool {
-	return slices.ContainsFunc(syncstatus.FleetKinds, func(k syncstatus.Kind) bool { return k.Kind == kind })
+	return slices.ContainsFunc(subject.FleetKinds, func(k subject.Kind) bool { return k.Kind == kind })
 }
 
 // printDiffs prints what differs and ends with the code that diff(1) would.
@@ -114,7 +114,7 @@ func dropShownRRsets(items []v1alpha1.SyncStatus) {
 	type rrset struct{ namespace, name, kind string }
 	shown := map[rrset]bool{}
 	for _, s := range items {
-		if s.ObjectRef.Kind == syncstatus.ZoneKind.Kind {
+		if s.ObjectRef.Kind == subject.ZoneKind.Kind {
 			continue
 		}
 		for _, r := range s.RRsets {
@@ -122,7 +122,7 @@ func dropShownRRsets(items []v1alpha1.SyncStatus) {
 		}
 	}
 	for _, s := range items {
-		if s.ObjectRef.Kind != syncstatus.ZoneKind.Kind {
+		if s.ObjectRef.Kind != subject.ZoneKind.Kind {
 			continue
 		}
 		for i := range s.Servers {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 const (
@@ -64,14 +64,14 @@ Exit code 0: every path of clients that is known leads to what the servers have.
 
 // parseZone reads the name of a zone, also as KIND/NAME and kind.name.
 func parseZone(arg string) (target, error) {
-	t := target{syncstatus.ZoneKind, arg}
-	if _, _, isName := syncstatus.ParseName(arg); isName || strings.Contains(arg, "/") {
+	t := target{subject.ZoneKind, arg}
+	if _, _, isName := subject.ParseName(arg); isName || strings.Contains(arg, "/") {
 		var err error
 		if t, err = parseTarget(arg); err != nil {
 			return t, err
 		}
 	}
-	if t.kind != syncstatus.ZoneKind || t.name == "" {
+	if t.kind != subject.ZoneKind || t.name == "" {
 		return t, fmt.Errorf("%s is no zone: name a DNSZone", arg)
 	}
 	return t, nil

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // queriesFor finds the targets themselves; everything when there are none.
@@ -73,10 +73,10 @@ func (c *statusClient) selectSubtrees(ctx context.Context, o *commandOptions, ta
 		}
 		b.roots = append(b.roots, s)
 		switch {
-		case t.kind == syncstatus.ZoneKind:
+		case t.kind == subject.ZoneKind:
 			b.queries = append(b.queries, statusQuery{fields: fields.Set{v1alpha1.FieldZone: s.Zone}})
-		case t.kind != syncstatus.InstanceKind && slices.Contains(syncstatus.FleetKinds, t.kind):
-			b.queries = append(b.queries, statusQuery{fields: fields.Set{v1alpha1.FieldKind: syncstatus.InstanceKind.Kind}})
+		case t.kind != subject.InstanceKind && slices.Contains(subject.FleetKinds, t.kind):
+			b.queries = append(b.queries, statusQuery{fields: fields.Set{v1alpha1.FieldKind: subject.InstanceKind.Kind}})
 		}
 	}
 	if len(b.roots) < len(targets) {
@@ -95,10 +95,10 @@ func isPartOf(s, to *v1alpha1.SyncStatus) bool {
 	switch {
 	case s.Namespace != to.Namespace:
 		return false
-	case to.ObjectRef.Kind == syncstatus.ZoneKind.Kind:
-		return s.ObjectRef.Kind != syncstatus.ZoneKind.Kind && isInZone(s, to.Zone)
-	case s.ObjectRef.Kind == syncstatus.InstanceKind.Kind:
-		return to.ObjectRef.Kind != syncstatus.InstanceKind.Kind && slices.ContainsFunc(to.Servers, func(row v1alpha1.ServerStatus) bool {
+	case to.ObjectRef.Kind == subject.ZoneKind.Kind:
+		return s.ObjectRef.Kind != subject.ZoneKind.Kind && isInZone(s, to.Zone)
+	case s.ObjectRef.Kind == subject.InstanceKind.Kind:
+		return to.ObjectRef.Kind != subject.InstanceKind.Kind && slices.ContainsFunc(to.Servers, func(row v1alpha1.ServerStatus) bool {
 			return row.Instance == s.ObjectRef.Name && row.Namespace == ""
 		})
 	}

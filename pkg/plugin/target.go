@@ -5,19 +5,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // target is an object, or all of a kind when it has no name.
 type target struct {
-	kind syncstatus.Kind
+	kind subject.Kind
 	name string
 }
 
 // String is KIND/NAME, as people write it.
 func (t target) String() string { return t.kind.Kind + "/" + t.name }
 
-func (t target) statusName() string { return syncstatus.Name(t.kind.Kind, t.name) }
+func (t target) statusName() string { return subject.Name(t.kind.Kind, t.name) }
 
 // shortNames names of kinds, as kubectl knows them.
 var shortNames = map[string]string{
@@ -59,7 +61,7 @@ func parseTarget(arg string) (target, error) {
 		arg, slash = name, false // as kubectl get syncstatus -o name has it
 	}
 	if !slash {
-		if kind, object, ok := syncstatus.ParseName(arg); ok {
+		if kind, object, ok := subject.ParseName(arg); ok {
 			return target{kind, object}, nil
 		}
 		kind, err := parseKind(arg)
@@ -73,20 +75,49 @@ func parseTarget(arg string) (target, error) {
 }
 
 // parseKind takes any name of a kind that kubectl takes: kind, plural, singular, short, each with the group or without.
-func parseKind(word string) (syncstatus.Kind, error) {
+func parseKind(word string) (subject.Kind, error) {
 	resource, _, _ := strings.Cut(strings.ToLower(word), ".")
-	for _, k := range syncstatus.Kinds() {
+	for _, k := range subject.Kinds() {
 		if resource == k.Singular || resource == k.Resource || shortNames[resource] == k.Kind {
 			return k, nil
 		}
 	}
-	return syncstatus.Kind{}, fmt.Errorf("there is no SyncStatus of %q: an object is KIND/NAME, with one of the kinds %s", word, kindNames())
+	return subject.Kind{}, fmt.Errorf("there is no SyncStatus of %q: an object is KIND/NAME, with one of the kinds %s", word, kindNames())
 }
 
 func kindNames() string {
 	var names []string
-	for _, k := range syncstatus.Kinds() {
+	for _, k := range subject.Kinds() {
 		names = append(names, k.Singular)
 	}
 	return strings.Join(names, ", ")
+}
+
+// completeArgs offers kinds, and after a kind the names of its objects.
+func (o *commandOptions) completeArgs(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	word, _, slash := strings.Cut(begun, "/")
+	if !slash {
+		var kinds []string
+		for _, k := range subject.Kinds() {
+			kinds = append(kinds, k.Singular+"/")
+		}
+		return kinds, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	}
+	kind, err := parseKind(word)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	c, err := o.newClient()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	items, err := c.listStatuses(cmd.Context(), o.queriesFor([]target{{kind: kind}})...)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, s := range items {
+		names = append(names, word+"/"+s.ObjectRef.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }

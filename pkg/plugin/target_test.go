@@ -8,7 +8,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/manifests"
 	"github.com/lockstep-dns/lockstep/pkg/kube/schema"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 func TestParseTargets(t *testing.T) {
@@ -73,7 +73,7 @@ func TestParseKind(t *testing.T) {
 	}
 }
 
-func mustKind(t *testing.T, word string) syncstatus.Kind {
+func mustKind(t *testing.T, word string) subject.Kind {
 	t.Helper()
 	kind, err := parseKind(word)
 	if err != nil {

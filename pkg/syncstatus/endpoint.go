@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // EndpointStatus judges a DNSEndpoint, as it was when its zones were declared. in are all zones that take endpoints of it or hold data of
@@ -23,7 +24,7 @@ func EndpointStatus(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, n
 	in = slices.SortedFunc(slices.Values(in), func(a, b *Evaluation) int {
 		return cmp.Or(cmp.Compare(a.ZoneName(), b.ZoneName()), cmp.Compare(a.zone.Namespace, b.zone.Namespace))
 	})
-	out := newSyncStatus(e, EndpointKind.Kind)
+	out := subject.New(e, subject.EndpointKind.Kind)
 	v := statusFacts{stalled: stalledCondition(e), stored: e.Status.Conditions, generation: e.Generation, at: now}
 	var zones, remarks []string
 	var expires time.Time

@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 func answering(serial uint32) observe.Observation {
@@ -90,7 +91,7 @@ func TestFleetShowsTheWorst(t *testing.T) {
 // A cluster-scoped cluster shows up where its instances are, and its reference is to an object without a namespace.
 func TestGlobalCluster(t *testing.T) {
 	c := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "all"}}
-	s := note(ClusterStatus(GlobalClusterKind, c, &c.Status, servers(), nil, asked))
+	s := note(ClusterStatus(subject.GlobalClusterKind, c, &c.Status, servers(), nil, asked))
 	if s.Name != "bind9globalcluster.all" || s.Namespace != "infra" || s.ObjectRef.Namespace != "" || s.ObjectRef.Kind != "Bind9GlobalCluster" {
 		t.Errorf("%s/%s is about %+v", s.Namespace, s.Name, s.ObjectRef)
 	}

@@ -68,7 +68,7 @@ const maxAddresses, maxPublished = 64, 16
 // too. parent is nil if no zone above is known.
 func (ev *Evaluation) FurtherPaths(parent *Evaluation) []Path {
 	known := map[netip.AddrPort]bool{}
-	var own, all []Path
+	var own []Path
 	services := PathsTo(ev.asked)
 	for _, p := range services {
 		known[p.Addr] = true
@@ -79,14 +79,8 @@ func (ev *Evaluation) FurtherPaths(parent *Evaluation) []Path {
 			own = append(own, p, p.overTCP())
 		}
 	}
-	for _, s := range ev.asked {
-		of := syncv1.PathExternal
-		if slices.Contains(s.ServiceAddresses, s.Service) {
-			of = syncv1.PathService // of the other family
-		}
-		for _, a := range s.ServiceAddresses {
-			add(pathTo(s, of, netip.AddrPortFrom(a, serving.ServicePort)))
-		}
+	for _, p := range serviceAddresses(ev.asked) {
+		add(p)
 	}
 	own = append(own, nodePorts(ev.asked)...)
 	for _, s := range ev.asked {
@@ -105,10 +99,29 @@ func (ev *Evaluation) FurtherPaths(parent *Evaluation) []Path {
 	for _, s := range ev.asked {
 		add(pathTo(s, syncv1.PathPod, s.Addr))
 	}
-	all = own
-	for _, vantage := range ev.past.Vantages {
-		for _, p := range slices.Concat(services, own) {
-			if p.isOpen(names) || p.Type == syncv1.PathProvider {
+	mayAsk := func(p Path) bool { return p.isOpen(names) || p.Type == syncv1.PathProvider }
+	return append(own, fromVantages(ev.past.Vantages, slices.Concat(services, own), mayAsk)...)
+}
+
+// serviceAddresses are the paths to the further addresses of Services.
+func serviceAddresses(servers []observe.Server) (paths []Path) {
+	for _, s := range servers {
+		of := syncv1.PathExternal
+		if slices.Contains(s.ServiceAddresses, s.Service) {
+			of = syncv1.PathService // of the other family
+		}
+		for _, a := range s.ServiceAddresses {
+			paths = append(paths, pathTo(s, of, netip.AddrPortFrom(a, serving.ServicePort)))
+		}
+	}
+	return paths
+}
+
+// fromVantages are those of some paths that each vantage may ask.
+func fromVantages(vantages []string, paths []Path, may func(Path) bool) (all []Path) {
+	for _, vantage := range vantages {
+		for _, p := range paths {
+			if may(p) {
 				p.Vantage = vantage
 				all = append(all, p)
 			}
@@ -136,12 +149,9 @@ func (ev *Evaluation) published(parent *Evaluation) map[netip.Addr][]string {
 	add := func(m *observe.Mirror) {
 		servers, _ := m.Get(rrset.Key{Name: ev.ZoneName(), Type: dns.TypeNS})
 		for _, name := range servers.Rdata[:min(len(servers.Rdata), maxNameServers)] {
-			for _, t := range []uint16{dns.TypeA, dns.TypeAAAA} {
-				s, _ := m.Get(rrset.Key{Name: name, Type: t})
-				for _, text := range s.Rdata {
-					if a, err := netip.ParseAddr(text); err == nil && !slices.Contains(names[a], name) {
-						names[a] = append(names[a], name)
-					}
+			for _, a := range addressesIn(m, name) {
+				if !slices.Contains(names[a], name) {
+					names[a] = append(names[a], name)
 				}
 			}
 		}
@@ -160,6 +170,19 @@ func (ev *Evaluation) published(parent *Evaluation) map[netip.Addr][]string {
 		slices.Sort(n)
 	}
 	return names
+}
+
+// addressesIn are the addresses that a server's content has for a name.
+func addressesIn(m *observe.Mirror, name string) (addresses []netip.Addr) {
+	for _, t := range []uint16{dns.TypeA, dns.TypeAAAA} {
+		s, _ := m.Get(rrset.Key{Name: name, Type: t})
+		for _, text := range s.Rdata {
+			if a, err := netip.ParseAddr(text); err == nil {
+				addresses = append(addresses, a)
+			}
+		}
+	}
+	return addresses
 }
 
 // isOpen reports whether clients outside of the Kubernetes cluster may use the path, as far as that is declared.

@@ -13,12 +13,13 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 // RecordStatus judges a record that belongs to the zone, as it was when the zone was declared. Of a zone in another namespace it
 // reveals no more than name and servers.
 func (ev *Evaluation) RecordStatus(r v1beta1.Record) *syncv1.SyncStatus {
-	out := newSyncStatus(r, v1beta1.KindOf(r).Kind)
+	out := subject.New(r, v1beta1.KindOf(r).Kind)
 	out.Zone = ev.shortName()
 	v := statusFacts{
 		accepted: ev.accepted(r), stalled: cmp.Or(stalledCondition(r), ev.zoneFailure(r.GetNamespace())), stored: conditionsOf(r),
@@ -40,7 +41,7 @@ func (ev *Evaluation) shortName() string { return strings.TrimSuffix(ev.ZoneName
 
 // UnselectedStatus is for a record that no zone has. now is the time of the request.
 func UnselectedStatus(r v1beta1.Record, now time.Time) *syncv1.SyncStatus {
-	out := newSyncStatus(r, v1beta1.KindOf(r).Kind)
+	out := subject.New(r, v1beta1.KindOf(r).Kind)
 	v := statusFacts{
 		accepted:   status.False(status.NotSelected, "no DNSZone in this namespace selects the record: compare its labels with spec.recordsFrom of the zone"+status.ElsewhereRemark),
 		generation: r.GetGeneration(), at: now, stored: conditionsOf(r),
@@ -119,6 +120,35 @@ func (p zonePart) serverRowsFor(namespace string) (rows []syncv1.ServerStatus, w
 		}
 	}
 	return rows, waiting
+}
+
+// cachesExpireAt is when resolvers must have dropped what servers answered before they were in sync: what they were seen to answer
+// earlier and, for a server that is not in sync, what it answers now. It is zero if neither is known.
+func (p zonePart) cachesExpireAt() time.Time {
+	var until time.Time
+	for _, e := range p.servers {
+		for _, k := range p.keys {
+			if at := p.past.cachedUntil(e.id.peer, k); at.After(until) {
+				until = at
+			}
+			if e.mirror == nil {
+				continue
+			}
+			if _, _, _, known := e.contentAt(p.DesiredState, k); !known {
+				continue
+			}
+			if have, _ := e.have(p.DesiredState, k); sameData(p.desiredAt(k), have) {
+				continue
+			}
+			if at := p.at.Add(e.mirror.CacheDuration(k)); at.After(until) {
+				until = at
+			}
+		}
+	}
+	if whole := until.Truncate(time.Second); !whole.Equal(until) {
+		return whole.Add(time.Second) // Never too early.
+	}
+	return until
 }
 
 func optionalTime(at time.Time) *metav1.Time {

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 var (
@@ -427,7 +428,7 @@ func TestRecordEvidence(t *testing.T) {
 	want := &syncv1.SyncStatus{
 		TypeMeta: metav1.TypeMeta{APIVersion: "sync.bindy.firestoned.io/v1alpha1", Kind: "SyncStatus"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "dns", Name: "arecord.www", UID: ownUID("www"), Generation: 3, Labels: map[string]string{"a": "b"},
+			Namespace: "dns", Name: "arecord.www", UID: subject.Describe("ARecord", "dns", "www", "www", 3).UID, Generation: 3, Labels: map[string]string{"a": "b"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "bindy.firestoned.io/v1beta1", Kind: "ARecord", Name: "www", UID: "www"}},
 		},
 		ObjectRef: syncv1.ObjectReference{
@@ -587,30 +588,5 @@ func TestUnselected(t *testing.T) {
 	want := outcome{syncv1.PhaseFailed, nil, nil, "False NotSelected", "False NotSelected", "False NotSelected", "NotSelected"}
 	if diff := cmp.Diff(want, outcomeOf(UnselectedStatus(r, asked))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestParseName(t *testing.T) {
-	for name, tc := range map[string]struct {
-		kind, object string
-		ok           bool
-	}{
-		"arecord.www":             {"ARecord", "www", true},
-		"arecord.www.example.com": {"ARecord", "www.example.com", true},
-		"dnszone.example-com":     {"DNSZone", "example-com", true},
-		"bind9cluster.c":          {"Bind9Cluster", "c", true},
-		"ARecord.www":             {},
-		"pod.www":                 {},
-		"arecord.":                {},
-		"arecord":                 {},
-		"":                        {},
-	} {
-		kind, object, ok := ParseName(name)
-		if kind.Kind != tc.kind || object != tc.object || ok != tc.ok {
-			t.Errorf("ParseName(%q) = %q, %q, %v, want %q, %q, %v", name, kind.Kind, object, ok, tc.kind, tc.object, tc.ok)
-		}
-		if ok && Name(kind.Kind, object) != name {
-			t.Errorf("Name(%q, %q) = %q, want %q", kind.Kind, object, Name(kind.Kind, object), name)
-		}
 	}
 }

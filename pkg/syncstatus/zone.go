@@ -14,13 +14,14 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 )
 
 // ZoneStatus judges the zone itself: the counts of its RRsets on every server, and whether its parent delegates to it. parent is nil if
 // no zone above is known.
 func (ev *Evaluation) ZoneStatus(parent *Evaluation) *syncv1.SyncStatus {
-	out := newSyncStatus(ev.zone, ZoneKind.Kind)
+	out := subject.New(ev.zone, subject.ZoneKind.Kind)
 	out.Zone = ev.shortName()
 	v := statusFacts{
 		accepted: status.True("Accepted", "the zone is valid"), stalled: ev.zoneFailure(ev.zone.Namespace), stored: ev.zone.Status.Conditions,

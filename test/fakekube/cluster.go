@@ -28,7 +28,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -63,7 +63,7 @@ func New(t testing.TB) *Cluster {
 // NewInformers returns caches of the objects; several replicas can have some.
 func (c *Cluster) NewInformers() *informers.Informers {
 	c.Helper()
-	live := func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error) {
+	live := func(ctx context.Context, kind subject.Kind, namespace, name string) (metav1.Object, error) {
 		c.mu.Lock()
 		live := c.live
 		c.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *Cluster) NewInformers() *informers.Informers {
 		}
 		return copies{c.sources[kind]}
 	}, live, "home")
-	inf.ListLive(func(ctx context.Context, kind syncstatus.Kind, namespace string) ([]metav1.Object, string, error) {
+	inf.ListLive(func(ctx context.Context, kind subject.Kind, namespace string) ([]metav1.Object, string, error) {
 		c.mu.Lock()
 		list := c.list
 		c.mu.Unlock()
@@ -104,7 +104,7 @@ func (c copies) Watch(o metav1.ListOptions) (watch.Interface, error) {
 }
 
 // ReadList returns the objects of a kind in a namespace as they were declared last.
-func (c *Cluster) ReadList(_ context.Context, kind syncstatus.Kind, namespace string) (all []metav1.Object, resourceVersion string, err error) {
+func (c *Cluster) ReadList(_ context.Context, kind subject.Kind, namespace string) (all []metav1.Object, resourceVersion string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	newest := 0
@@ -124,7 +124,7 @@ func (c *Cluster) SetLiveLister(list informers.LiveLister) {
 }
 
 // ReadLive returns an object as it was declared last.
-func (c *Cluster) ReadLive(_ context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error) {
+func (c *Cluster) ReadLive(_ context.Context, kind subject.Kind, namespace, name string) (metav1.Object, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if o := c.objects[source.ObjectKey{Kind: kind.Kind, Namespace: namespace, Name: name}]; o != nil {

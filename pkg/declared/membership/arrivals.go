@@ -5,11 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
-	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
 // placedZone is a zone with where it is to be served.
@@ -164,8 +161,7 @@ func isNew(zone *v1beta1.DNSZone) bool {
 
 // isListed reports whether the zone's status lists a host, or an instance that belongs to it.
 func (p *placedZone) isListed(host string) bool {
-	ready := meta.FindStatusCondition(p.Status.Conditions, status.Ready)
-	if ready != nil && (ready.Reason == status.DuplicateZone || ready.Reason == status.NotPermitted) {
+	if IsRefused(p.DNSZone) {
 		return false
 	}
 	return slices.ContainsFunc(p.Status.Providers, func(s v1beta1.ZoneProvider) bool { return providerHost(s.Name) == host }) ||

@@ -33,6 +33,12 @@ func Servable(zone *v1beta1.DNSZone) bool {
 	return ready.Reason != status.DuplicateZone && ready.Reason != status.NotPermitted && ready.Reason != status.ReconcileFailed
 }
 
+// IsRefused reports whether a zone is served nowhere because of others or for want of permission.
+func IsRefused(zone *v1beta1.DNSZone) bool {
+	ready := meta.FindStatusCondition(zone.Status.Conditions, status.Ready)
+	return ready != nil && (ready.Reason == status.DuplicateZone || ready.Reason == status.NotPermitted)
+}
+
 // listsNamespace searches a comma-separated list for a namespace or "*".
 func listsNamespace(list, namespace string) bool {
 	for entry := range strings.SplitSeq(list, ",") {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/net/idna"
 )
 
 // Limits of RFC 1035 section 2.3.4, in bytes. A name's length counts a length byte for each label and the root's.
@@ -203,4 +205,21 @@ func lowerCase(c byte) byte {
 		c += 'a' - 'A'
 	}
 	return c
+}
+
+// toASCII maps as browsers do, without the host name rules that would refuse "_".
+var toASCII = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(false))
+
+// checkASCII refuses names that are not ASCII; the error has the form to write instead.
+func checkASCII(name string) error {
+	for i := range len(name) {
+		if name[i] < 0x80 {
+			continue
+		}
+		if ascii, err := toASCII.ToASCII(name); err == nil {
+			return fmt.Errorf("%q is not ASCII; write %q, its form in DNS (RFC 5891)", shorten(name), ascii)
+		}
+		return fmt.Errorf("%q is not ASCII; write its xn-- form (RFC 5891)", shorten(name))
+	}
+	return nil
 }

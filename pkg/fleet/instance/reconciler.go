@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/instance/podcheck"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
@@ -32,7 +33,7 @@ type reconciler struct {
 	timeouts  inventory.Timeouts
 	rights    inventory.NamespaceRights
 	workloads *workloads
-	pods      *podChecker
+	pods      *podcheck.Checker
 	status    *statusWriter
 	zones     zoneCounts
 	now       func() time.Time
@@ -94,7 +95,7 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 		}
 	case name != "":
 		facts.Problem = status.NoCluster(name, instance.Namespace)
-		return facts, 0, r.pods.addKnown(ctx, instance, &facts)
+		return facts, 0, r.pods.AddKnown(ctx, instance, &facts)
 	default:
 		facts.Cluster, facts.ParentGeneration = nil, 0
 	}
@@ -112,7 +113,7 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 	switch {
 	case errors.Is(err, inventory.ErrNotEnrolled):
 		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
-		return facts, problemInterval, r.pods.addKnown(ctx, instance, &facts)
+		return facts, problemInterval, r.pods.AddKnown(ctx, instance, &facts)
 	case apply.Predecessors(err) != "":
 		facts.Problem = status.WaitingFor(apply.Predecessors(err))
 		requeue = inventory.Sooner(requeue, time.Second)
@@ -127,11 +128,11 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 	case err != nil:
 		return facts, 0, err
 	}
-	checked, err := r.pods.check(ctx, instance)
-	facts.Zones, facts.Pods, facts.Failure = checked.zones, checked.pods, checked.failure
-	facts.Foreign = checked.foreign
+	checked, err := r.pods.Check(ctx, instance)
+	facts.Zones, facts.Pods, facts.Failure = checked.Zones, checked.Pods, checked.Failure
+	facts.Foreign = checked.Foreign
 	for i := range facts.Pods {
 		facts.Pods[i].ImageAdvice = made.imageAdvice
 	}
-	return facts, inventory.Sooner(requeue, checked.requeue), err
+	return facts, inventory.Sooner(requeue, checked.Requeue), err
 }

@@ -141,7 +141,7 @@ func (r rollout) siblingsOf(ctx context.Context, instance *v1beta1.Bind9Instance
 
 // isExposed reports whether the pod that a StatefulSet replaces first, the one with the highest ordinal, is in service.
 func (r rollout) isExposed(ctx context.Context, set *appsv1.StatefulSet) (bool, error) {
-	pods, err := podsByName(ctx, r.client, set.Namespace, set.Name)
+	pods, err := inventory.PodsByName(ctx, r.client, set.Namespace, set.Name)
 	if err != nil {
 		return false, err
 	}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/instance/podcheck"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
@@ -51,8 +52,8 @@ type Options struct {
 	Authority Authority
 	// Bundles report that what the sidecars verify their callers with has changed.
 	Bundles BundleChanges
-	Sidecar Sidecar
-	DNS     DNS
+	Sidecar podcheck.Sidecar
+	DNS     podcheck.DNS
 	// Wakeups start the reconciliation of instances after a step of the rotation of their keys.
 	Wakeups inventory.InstanceWakeups
 }
@@ -63,7 +64,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	c, recorder := mgr.GetClient(), mgr.GetEventRecorder(apply.FieldOwner)
 	r := &reconciler{
 		client: c, home: o.Home, timeouts: o.Timeouts, rights: o.Rights, now: time.Now, workloads: newWorkloads(c, recorder, o),
-		pods: newPodChecker(c, o.Home, o.Sidecar, o.DNS, o.Keys.Cache), status: &statusWriter{client: c, recorder: recorder, transitions: apply.NewTransitions(recorder)},
+		pods: podcheck.New(c, o.Home, o.Sidecar, o.DNS, o.Keys.Cache), status: &statusWriter{client: c, recorder: recorder, transitions: apply.NewTransitions(recorder)},
 	}
 	turns := &inventory.Turns{Reconciler: r, PerNamespace: maxReconciliations}
 	b := ctrl.NewControllerManagedBy(mgr).

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
@@ -30,7 +31,7 @@ func (w *workloads) ensureSigningKeys(ctx context.Context, workload *named.Workl
 	var errs []error
 	for _, zone := range zones {
 		maySign := byDefault || zone.Spec.DNSSECPolicy != "" || zone.Status.DNSSEC != nil
-		if !maySign || v1beta1.IsGoing(zone) || !all.Serves(instance, zone) || isRefused(zone) {
+		if !maySign || v1beta1.IsGoing(zone) || !all.Serves(instance, zone) || membership.IsRefused(zone) {
 			continue
 		}
 		signing, err := dnssec.SigningOf(ctx, w.client, zone, all.InstancesOf(zone), w.Home)

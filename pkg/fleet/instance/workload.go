@@ -250,7 +250,7 @@ func (w *workloads) formerService(ctx context.Context, instance *v1beta1.Bind9In
 	if err != nil || live.GetLabels()[named.LabelManagedBy] == named.Manager {
 		return nil, client.IgnoreNotFound(err)
 	}
-	pods, err := podsByName(ctx, w.client, instance.Namespace, instance.Name)
+	pods, err := inventory.PodsByName(ctx, w.client, instance.Namespace, instance.Name)
 	if err != nil || slices.ContainsFunc(slices.Collect(maps.Values(pods)), status.PodReady) {
 		return nil, err
 	}

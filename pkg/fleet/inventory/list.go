@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 )
 
@@ -101,6 +102,16 @@ func pointersTo[T any](items []T) []*T {
 // SidecarOf is where the sidecar beside a server listens.
 func SidecarOf(s observe.Server) bindcar.Address {
 	return bindcar.Address{Addr: netip.AddrPortFrom(s.Addr.Addr(), layout.SidecarPort), Namespace: s.Namespace, Instance: s.Instance}
+}
+
+// PodsByName returns the pods of an instance, by name.
+func PodsByName(ctx context.Context, c client.Reader, namespace, instance string) (map[string]*corev1.Pod, error) {
+	list, err := ListPods(ctx, c, client.InNamespace(namespace), client.MatchingLabels(named.SelectorLabels(instance)))
+	pods := make(map[string]*corev1.Pod, len(list))
+	for _, pod := range list {
+		pods[pod.Name] = pod
+	}
+	return pods, err
 }
 
 // SidecarOfPod is where the sidecar in a pod listens. It is an error when the pod has no address yet.

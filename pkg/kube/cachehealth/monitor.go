@@ -281,26 +281,32 @@ func (w *monitored) follow(ctx context.Context, from watch.Interface, first []wa
 				return
 			}
 		}
-		for {
-			select {
-			case e, open := <-from.ResultChan():
-				if !open {
-					w.reportOutcome(ctx, errEnded)
-					select { // An informer takes a shorter one for a failure, and pauses longer with each.
-					case <-time.After(time.Until(began.Add(shortestWatch))):
-					case <-to.StopChan():
-					}
-					return
-				}
-				if !pass(e) {
-					return
-				}
+		if passAll(from.ResultChan(), to.StopChan(), pass) {
+			w.reportOutcome(ctx, errEnded)
+			select { // An informer takes a shorter one for a failure, and pauses longer with each.
+			case <-time.After(time.Until(began.Add(shortestWatch))):
 			case <-to.StopChan():
-				return
 			}
 		}
 	}()
 	return to
+}
+
+// passAll passes on the events of a watch, and reports whether that has ended: false if it is stopped.
+func passAll(events <-chan watch.Event, stop <-chan struct{}, pass func(watch.Event) bool) (ended bool) {
+	for {
+		select {
+		case e, open := <-events:
+			if !open {
+				return true
+			}
+			if !pass(e) {
+				return false
+			}
+		case <-stop:
+			return false
+		}
+	}
 }
 
 // shortestWatch is how long a watch without events lasts at least; client-go wants more than a second.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
 const (
@@ -61,7 +61,7 @@ func selectsObject(selector string) bool {
 	}
 	kind, _ := s.RequiresExactMatch(eventKind)
 	name, _ := s.RequiresExactMatch(eventName)
-	return name != "" && slices.ContainsFunc(syncstatus.Kinds(), func(k syncstatus.Kind) bool { return k.Kind == kind })
+	return name != "" && slices.ContainsFunc(subject.Kinds(), func(k subject.Kind) bool { return k.Kind == kind })
 }
 
 // newProxy forwards allowed requests to the cluster with the rights of the config.

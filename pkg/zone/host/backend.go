@@ -66,6 +66,12 @@ func (e *Error) Unwrap() error { return e.Err }
 // Transient reports whether the error may pass without a person.
 func (e *Error) Transient() bool { return e.Temporary }
 
+// IsTerminal reports whether an error stays until somebody changes something: a key, a policy, the zone itself.
+func IsTerminal(err error) bool {
+	var e interface{ Transient() bool }
+	return errors.As(err, &e) && !e.Transient()
+}
+
 // Observation is what a backend held of one zone at one moment. It is immutable.
 type Observation struct {
 	// Content is everything that the backend would answer with, whoever put it there, without the SOA. An RRset of which some

@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/backend"
 )
@@ -70,6 +71,11 @@ func (p zonePass) reconcileBackends(ctx context.Context) []backend.Outcome {
 	}
 	wg.Wait()
 	return outcomes
+}
+
+// review has the zone's guard decide on the changes of one copy of the zone.
+func (p zonePass) review(have plan.Content, lacking plan.Changes) (want plan.Content, other bool) {
+	return p.state.content.Review(have, lacking, p.now())
 }
 
 // usableBackend returns the backend of a provider, or why the zone cannot be there.

@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/chain"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/kinds"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/primary"
 	"github.com/lockstep-dns/lockstep/pkg/zone/registry"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
@@ -67,7 +68,7 @@ func (p zonePass) lastDelegation() *v1beta1.SecureDelegation {
 
 // followChain decides about the DS records of a signed zone in the zones above, by what the servers of both have, and tells the server that
 // signs. A paused zone, and one of which nobody knows what its primaries have, keeps what was decided, toward the zones that still delegate it.
-func (p zonePass) followChain(ctx context.Context, event statuswriter.SyncCompleted, primaries []primary) (statuswriter.SyncCompleted, time.Duration) {
+func (p zonePass) followChain(ctx context.Context, event statuswriter.SyncCompleted, primaries []primary.State) (statuswriter.SyncCompleted, time.Duration) {
 	known := &p.state.chain
 	if !event.DNSSECKnown {
 		return event, idleInterval
@@ -82,7 +83,7 @@ func (p zonePass) followChain(ctx context.Context, event statuswriter.SyncComple
 	}
 	zone, now := p.chainFacts(event), p.now()
 	if facts := fmt.Sprint(zone, event.Serial, uidsOf(p.parents)); facts != known.facts || !now.Before(known.next) {
-		seen := signer.host.Observe(ctx)
+		seen := signer.Host.Observe(ctx)
 		if seen.Mirror == nil {
 			return p.withChain(event, p.lastDelegation()), firstInterval
 		}
@@ -101,9 +102,9 @@ func (p zonePass) withChain(event statuswriter.SyncCompleted, delegation *v1beta
 }
 
 // signerAmong is the primary that signs the zone; nil if it could not be brought along.
-func (p zonePass) signerAmong(primaries []primary) *primary {
+func (p zonePass) signerAmong(primaries []primary.State) *primary.State {
 	for i := range primaries {
-		if q := &primaries[i]; q.err == nil && kinds.IsServerOf(p.signing.Signer, q.at.Server) {
+		if q := &primaries[i]; q.Err == nil && kinds.IsServerOf(p.signing.Signer, q.At.Server) {
 			return q
 		}
 	}
@@ -128,11 +129,11 @@ func (p zonePass) chainFacts(event statuswriter.SyncCompleted) chain.Zone {
 }
 
 // decideChain asks the servers of the zones above, decides, and tells the server that signs.
-func (p zonePass) decideChain(ctx context.Context, zone chain.Zone, signed *observe.Mirror, signer *primary) chain.Decision {
+func (p zonePass) decideChain(ctx context.Context, zone chain.Zone, signed *observe.Mirror, signer *primary.State) chain.Decision {
 	last := p.lastDelegation()
 	zone.Keys, zone.Announced, zone.Points = dnssec.EntryPoints(signed)
 	zone.IsWhole = zone.IsWhole && dnssec.IsWhole(signed)
-	if signed.SOA.Serial != signer.seen.Serial { // It has changed since the other servers were asked.
+	if signed.SOA.Serial != signer.Seen.Serial { // It has changed since the other servers were asked.
 		zone.IsWhole, zone.HasOthers = false, true
 	}
 	if chain.IsNew(last, zone.Keys) {
@@ -241,14 +242,14 @@ type dsTeller interface {
 }
 
 // tell tells the server that signs of a DS record. If it cannot be told, it is with the next look.
-func (p zonePass) tell(ctx context.Context, signer *primary, decided *v1beta1.SecureDelegation, ds string, published bool) {
-	teller, ok := signer.host.(dsTeller)
+func (p zonePass) tell(ctx context.Context, signer *primary.State, decided *v1beta1.SecureDelegation, ds string, published bool) {
+	teller, ok := signer.Host.(dsTeller)
 	tag := chain.KeyTag(ds)
 	if !ok {
 		return
 	}
 	err := teller.TellDS(ctx, tag, published)
-	log.FromContext(ctx).Info("server told of a DS record", "zone", p.zone.Spec.ZoneName, "server", signer.at.Pod, "key", tag, "published", published, "failed", err != nil)
+	log.FromContext(ctx).Info("server told of a DS record", "zone", p.zone.Spec.ZoneName, "server", signer.At.Pod, "key", tag, "published", published, "failed", err != nil)
 	if err == nil {
 		chain.Told(decided, ds, published)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/primary"
 	"github.com/lockstep-dns/lockstep/pkg/zone/unreachable"
 )
 
@@ -14,7 +15,7 @@ import (
 // nearer to the name, or a delegation or DNAME may stand above it in this zone.
 
 // hidden returns the declared RRsets that a primary holds and does not answer with.
-func (p zonePass) hidden(ctx context.Context, primaries []primary) map[rrset.Key]status.Verdict {
+func (p zonePass) hidden(ctx context.Context, primaries []primary.State) map[rrset.Key]status.Verdict {
 	hidden := map[rrset.Key]status.Verdict{}
 	// By a delegation, a DNAME or, with the zero type, a zone.
 	hide := func(by rrset.Key, server string) {
@@ -26,18 +27,18 @@ func (p zonePass) hidden(ctx context.Context, primaries []primary) map[rrset.Key
 	}
 	for _, name := range p.zonesCovering() {
 		for _, q := range primaries {
-			if !q.at.Addr.IsValid() {
+			if !q.At.Addr.IsValid() {
 				continue
 			}
 			// As a resolver asks, without a key: views may be chosen by it.
-			if p.dns.Serial(ctx, q.at.Peer(), unreachable.Zone{Key: p.key(), Name: name}, nil).Authoritative {
-				hide(rrset.Key{Name: name}, q.at.Pod)
+			if p.dns.Serial(ctx, q.At.Peer(), unreachable.Zone{Key: p.key(), Name: name}, nil).Authoritative {
+				hide(rrset.Key{Name: name}, q.At.Pod)
 			}
 		}
 	}
 	for _, q := range primaries {
-		for _, cut := range q.known.ForeignCuts() {
-			hide(cut, q.at.Pod)
+		for _, cut := range q.Known.ForeignCuts() {
+			hide(cut, q.At.Pod)
 		}
 	}
 	return hidden

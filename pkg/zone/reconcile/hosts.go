@@ -6,9 +6,11 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/kinds"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/secondary"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/primary"
 )
 
 // A zone is served by hosts: servers of instances and of DNSProviders. What kind a host is of, package kinds alone knows: a pass calls the
@@ -25,16 +27,21 @@ func (s scope) lacksProvider() bool {
 	return slices.ContainsFunc(s.providers, func(p *v1beta1.DNSProvider) bool { return p.UID == "" })
 }
 
-// hostsOf returns the zone on each of its servers, in their order.
-func (e edges) hostsOf(s scope, state *zoneState) []host.Host {
+// zoneOf returns a zone as its hosts see it.
+func (e edges) zoneOf(s scope) *host.Zone {
 	zone := &host.Zone{
 		Object: s.zone, Key: s.key(), Name: s.dnsName(), Paused: s.isPaused(), Signing: s.signing,
 		Primaries: s.services(v1beta1.RolePrimary), OnLine: s.countOnLine(), Now: e.now, LookAgain: func() { e.zones.Enqueue(s.key()) },
 	}
 	zone.Notified, zone.TransferKeys = secondary.Guests(s.providers)
 	zone.Notified = slices.Concat(s.services(v1beta1.RoleSecondary), zone.Notified)
+	return zone
+}
+
+// hostsOf returns the zone on each of its servers, in their order.
+func (e edges) hostsOf(s scope, state *zoneState) []host.Host {
 	pass := &kinds.Pass{
-		Zone: zone, Instances: s.instances, Providers: s.providers, DNS: e.dns, Notifier: e.sendNotify, Keys: e.keys,
+		Zone: e.zoneOf(s), Instances: s.instances, Providers: s.providers, DNS: e.dns, Notifier: e.sendNotify, Keys: e.keys,
 		Sidecar: e.sidecar, Updates: e.updates, Memory: &state.hosts,
 	}
 	hosts := make([]host.Host, len(s.servers))
@@ -72,7 +79,11 @@ func (s scope) hasOtherLinesOnly() bool {
 	return s.countOnLine() == 0 && slices.ContainsFunc(s.servers, func(o observe.Server) bool { return o.Role == observe.Primary })
 }
 
-// isStranger reports whether data that nobody declares is not followed from a server.
-func (s scope) isStranger(server observe.Server) bool {
-	return slices.ContainsFunc(s.strangers, func(i *v1beta1.Bind9Instance) bool { return kinds.IsServerOf(i, server) })
+// overPrimaries is the part of a pass that is about primaries.
+func (p zonePass) overPrimaries() primary.Pass {
+	return primary.Pass{
+		Zone: p.zoneOf(p.scope), Hosts: p.hosts, Content: p.state.content, Serials: p.serials, Strangers: p.strangers,
+		WasStuck:  func(key rrset.Key) bool { _, stuck := p.state.last.unprogrammed[key]; return stuck },
+		NoteApart: p.state.verified.Clear,
+	}
 }

@@ -39,6 +39,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/notify"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/primary"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/zonecache"
 	"github.com/lockstep-dns/lockstep/pkg/zone/unreachable"
 	bind "github.com/lockstep-dns/lockstep/test/named"
@@ -297,7 +298,7 @@ func BenchmarkZones(b *testing.B) {
 		var count atomic.Int32
 		for _, key := range keys {
 			group.Go(func() error {
-				if r.passOver(key).rested {
+				if r.passOver(key).Rested {
 					count.Add(1)
 				}
 				return nil
@@ -328,11 +329,11 @@ func TestPassPublishesAndThenRests(t *testing.T) {
 	r := newRig(t, 2, bind.Zone{})
 	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	p := r.pass()
-	if !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 || p.rested || !p.event.All {
+	if !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 || p.Rested || !p.event.All {
 		t.Fatalf("the first pass: %+v", p.event)
 	}
 	r.holds("www", "192.0.2.10")
-	if p = r.pass(); !p.rested || p.event.Changes.Len() > 0 || p.event.All || len(p.event.Touched) > 0 {
+	if p = r.pass(); !p.Rested || p.event.Changes.Len() > 0 || p.event.All || len(p.event.Touched) > 0 {
 		t.Errorf("a second pass does something: %+v", p.event)
 	}
 	for began := time.Now(); !p.event.Servers[2].Current; p = r.pass() {
@@ -432,7 +433,7 @@ func TestPassFollowsNoDataOfStrangers(t *testing.T) {
 	r.holds("forged")
 	r.holds("friend", "192.0.2.20")
 	r.holds("www", "192.0.2.10")
-	if result := r.pass(); !result.rested {
+	if result := r.pass(); !result.Rested {
 		t.Error("the zone does not come to rest")
 	}
 
@@ -443,7 +444,7 @@ func TestPassFollowsNoDataOfStrangers(t *testing.T) {
 	r.pass()
 	r.holds("forged")
 	r.holds("www", "192.0.2.10")
-	if result := r.pass(); !result.rested {
+	if result := r.pass(); !result.Rested {
 		t.Error("the zone does not come to rest without servers of its own")
 	}
 }
@@ -466,7 +467,7 @@ func TestPassLosesNothingThatOthersAddMeanwhile(t *testing.T) {
 		r.pass()
 	}
 	others.Wait()
-	for began := time.Now(); !r.pass().rested; {
+	for began := time.Now(); !r.pass().Rested; {
 		if time.Since(began) > time.Minute {
 			t.Fatal("the passes do not come to rest")
 		}
@@ -518,7 +519,7 @@ func TestPassGoesOnWithoutAPrimaryThatIsAway(t *testing.T) {
 	}
 	began := time.Now()
 	r.zones.Set(r.a("www", 3, "192.0.2.12"))
-	if p = r.pass(); !p.primaries[1].seen.At.Before(began) {
+	if p = r.pass(); !p.Primaries[1].Seen.At.Before(began) {
 		t.Error("a pass asks a server that is known to be away")
 	}
 	t.Logf("a pass without it took %s", time.Since(began))
@@ -613,7 +614,7 @@ func TestPassSendsARefusedRRsetOnce(t *testing.T) {
 	}
 	r.holds("www", "192.0.2.11")
 	now = now.Add(content.RefusalPause)
-	if p := r.pass(); p.rested {
+	if p := r.pass(); p.Rested {
 		t.Error("it is not tried again later")
 	}
 }
@@ -629,7 +630,7 @@ func TestPassSaysWhatToDoAboutAKeyThatTheServerDoesNotKnow(t *testing.T) {
 			t.Errorf("the problem is %q, and does not say %q", p.event.Problem.Message, part)
 		}
 	}
-	if !isTerminal(p.event.Servers[0].Err) {
+	if !host.IsTerminal(p.event.Servers[0].Err) {
 		t.Error("the error is taken for one that passes")
 	}
 }
@@ -666,7 +667,7 @@ func TestPassCorrectsWhatOthersUndoAfterItsUpdate(t *testing.T) {
 	r.zones.Set(r.a("www", 2, "192.0.2.11"))
 	p := r.pass()
 	verdict := p.event.Unprogrammed[rrset.Key{Name: "www." + rigZone, Type: dns.TypeA}]
-	if !strings.Contains(verdict.Message, "somebody else") || times != 1000-maxTries {
+	if !strings.Contains(verdict.Message, "somebody else") || times != 1000-primary.MaxTries {
 		t.Errorf("%d updates, verdict %q", 1000-times, verdict.Message)
 	}
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval)
@@ -934,7 +935,7 @@ func TestPassReadsAZoneThatWasLoadedAgain(t *testing.T) {
 			t.Fatal("the edited zone is not loaded")
 		}
 	}
-	if p := r.pass(); !p.rested {
+	if p := r.pass(); !p.Rested {
 		t.Fatal("the serial has changed: the test needs another fault")
 	}
 	r.serials.NoteReloaded(membership.KeyOfZone(r.zone), host.IDOf(r.scope.servers[0]))
@@ -942,7 +943,7 @@ func TestPassReadsAZoneThatWasLoadedAgain(t *testing.T) {
 		t.Errorf("%d changes, unprogrammed %v", p.event.Changes.Len(), p.event.Unprogrammed)
 	}
 	r.holds("www", "192.0.2.10")
-	if !r.pass().rested {
+	if !r.pass().Rested {
 		t.Error("the zone does not come to rest")
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/backend"
-	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/primary"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
@@ -28,7 +28,7 @@ func (p zonePass) conclude(declared statuswriter.SyncCompleted, r reconciled) st
 		event.Released = p.releaseAll()
 		return event
 	}
-	event = p.addContent(event, r.primaries, r.stored)
+	event = p.addContent(event, r.Primaries, r.stored)
 	if !r.obstacle.Holds() {
 		return event
 	}
@@ -36,16 +36,16 @@ func (p zonePass) conclude(declared statuswriter.SyncCompleted, r reconciled) st
 	isStuck := isStuckIn(event)
 	p.remember(r, isStuck)
 	event.DNSSEC, event.DNSSECKnown, event.Remark = p.state.dnssec, p.state.dnssecKnown, cmp.Or(r.remark, p.signing.Remark(p.state.dnssec))
-	event.Removed = corrected(r.primaries, isStuck)
+	event.Removed = corrected(r.Primaries, isStuck)
 	event.Drift = len(event.Removed)
 	if failed := r.failed(); len(failed) > 0 {
-		event.Problem, event.Failure = p.primaryProblem(failed, len(r.primaries))
-		event.Released, event.Held = p.holdMoves(failed, len(r.primaries), isStuck)
+		event.Problem, event.Failure = p.primaryProblem(failed, len(r.Primaries))
+		event.Released, event.Held = p.holdMoves(failed, len(r.Primaries), isStuck)
 	}
 	if !event.Problem.Holds() {
 		return event
 	}
-	p.noteSettled(r.primaries, event.Serial)
+	p.noteSettled(r.Primaries, event.Serial)
 	for key, verdict := range r.hidden {
 		if !isStuck(key) {
 			event.Unprogrammed[key] = verdict
@@ -58,25 +58,25 @@ func (p zonePass) conclude(declared statuswriter.SyncCompleted, r reconciled) st
 // remember keeps what the next pass has to know of the primaries.
 func (p zonePass) remember(r reconciled, isStuck func(rrset.Key) bool) {
 	p.state.noteFailing(r.failed(), p.now())
-	for _, q := range r.primaries {
-		if isTerminal(q.err) {
-			q.known.RefuseZone(q.err, p.now())
+	for _, q := range r.Primaries {
+		if host.IsTerminal(q.Err) {
+			q.Known.RefuseZone(q.Err, p.now())
 		}
-		if q.err != nil {
+		if q.Err != nil {
 			continue
 		}
-		q.known.ForgetRefusals(isStuck)
-		if q.seen.Mirror != nil && q.isOnLine() {
-			p.state.dnssec, p.state.dnssecKnown = p.signing.StatusOf(q.seen.Mirror), true
+		q.Known.ForgetRefusals(isStuck)
+		if q.Seen.Mirror != nil && q.IsOnLine() {
+			p.state.dnssec, p.state.dnssecKnown = p.signing.StatusOf(q.Seen.Mirror), true
 		}
 	}
 }
 
 // serialOf is the zone's serial on its primaries.
-func (p zonePass) serialOf(primaries []primary) (serial uint32) {
+func (p zonePass) serialOf(primaries []primary.State) (serial uint32) {
 	for _, q := range primaries {
-		if q.err == nil && (q.isOnLine() || p.countOnLine() == 0) {
-			serial = q.seen.Serial
+		if q.Err == nil && (q.IsOnLine() || p.countOnLine() == 0) {
+			serial = q.Seen.Serial
 		}
 	}
 	return serial
@@ -84,30 +84,35 @@ func (p zonePass) serialOf(primaries []primary) (serial uint32) {
 
 // addContent adds what is where the zone is written to: an RRset is programmed when every primary was asked and answered with it, and every
 // provider that is no DNS server was read with it.
-func (p zonePass) addContent(event statuswriter.SyncCompleted, primaries []primary, stored []backend.Outcome) statuswriter.SyncCompleted {
+func (p zonePass) addContent(event statuswriter.SyncCompleted, primaries []primary.State, stored []backend.Outcome) statuswriter.SyncCompleted {
 	event.Serial, event.Unprogrammed = p.serialOf(primaries), map[rrset.Key]status.Verdict{}
 	for _, q := range primaries {
 		if event.Changes.Len() == 0 {
-			event.Changes = q.applied
+			event.Changes = q.Applied
 		}
-		if errors.Is(q.err, errNotCreated) {
+		if errors.Is(q.Err, primary.ErrNotCreated) {
 			event.Pending = max(event.Pending, p.state.content.Desired().Len())
 		}
-		if q.err != nil {
+		if q.Err != nil {
 			continue
 		}
 		if event.Paused {
-			event.Pending = max(event.Pending, q.lacking.Len())
+			event.Pending = max(event.Pending, q.Lacking.Len())
 		}
-		contests := q.known.Contests(p.now())
+		contests := q.Known.Contests(p.now())
 		for _, c := range contests {
 			event.Contested = append(event.Contested, contested(q, c))
 		}
 		maps.Copy(event.Unprogrammed, p.unprogrammedOn(q, contests))
-		if count, some := q.known.Foreign(); count > event.Foreign {
+		if count, some := q.Known.Foreign(); count > event.Foreign {
 			event.Foreign, event.ForeignSample = count, some
 		}
 	}
+	return p.addStored(event, stored)
+}
+
+// addStored adds what providers hold that are no DNS servers.
+func (p zonePass) addStored(event statuswriter.SyncCompleted, stored []backend.Outcome) statuswriter.SyncCompleted {
 	for _, out := range stored {
 		event.Backends = append(event.Backends, statuswriter.BackendOutcome{Provider: out.Name, Err: out.Err})
 		maps.Copy(event.Unprogrammed, out.Unprogrammed)
@@ -127,14 +132,33 @@ func (p zonePass) addContent(event statuswriter.SyncCompleted, primaries []prima
 	return event
 }
 
+// addHeld adds what the zone's guard holds back.
+func (p zonePass) addHeld(event statuswriter.SyncCompleted) statuswriter.SyncCompleted {
+	hold := p.state.content.Hold()
+	if event.HeldPlan = hold.Plan; hold.Plan == "" {
+		return event
+	}
+	var held []string
+	verdict := status.HeldBack(p.zone.Name)
+	for key := range hold.Keys() {
+		event.Unprogrammed[key] = verdict
+		held = append(held, key.String())
+	}
+	event.Guarded = status.GuardHolds(p.zone, hold.Plan, len(hold.Removed), len(hold.Changed), held)
+	if event.Failure.Reason == "" {
+		event.Failure = event.Guarded
+	}
+	return event
+}
+
 // noteSettled forgets what was ours once all primaries were seen without it, and what somebody else has put on one once all have it.
-func (p zonePass) noteSettled(primaries []primary, serial uint32) {
-	line, others := split(primaries)
-	kept := map[bool][]primary{true: others, false: line}
+func (p zonePass) noteSettled(primaries []primary.State, serial uint32) {
+	line, others := primary.Split(primaries)
+	kept := map[bool][]primary.State{true: others, false: line}
 	p.state.content.ForgetRetired(func(key rrset.Key, isShared bool) bool { return p.isGone(kept[isShared], key) }, serial, p.now())
 	var mirrors []*observe.Mirror
 	for _, q := range line {
-		mirrors = append(mirrors, q.seen.Mirror)
+		mirrors = append(mirrors, q.Seen.Mirror)
 	}
 	if p.state.content.SettleForeign(mirrors) {
 		p.zones.Enqueue(p.key())
@@ -180,12 +204,14 @@ const moveTimeout = 30 * time.Second
 // holdMoves returns the objects that another zone takes and that have to wait, each with what for, because primaries failed.
 // They are released without those in the end, if there is another one: it has the latest serial, and a primary that
 // returns takes over its content.
-func (p zonePass) holdMoves(failed []primary, all int, isStuck func(rrset.Key) bool) (released []source.Object, held map[source.ObjectKey]string) {
+func (p zonePass) holdMoves(failed []primary.State, all int, isStuck func(rrset.Key) bool) (released []source.Object, held map[source.ObjectKey]string) {
 	moves := func(o source.Object) bool {
 		return o.GetDeletionTimestamp().IsZero() && len(p.zones.Placement(o).Taken) > 0
 	}
-	last := slices.MaxFunc(failed, func(a, b primary) int { return p.state.failingSince[a.at.ID].Compare(p.state.failingSince[b.at.ID]) })
-	deadline := p.state.failingSince[last.at.ID].Add(moveTimeout)
+	last := slices.MaxFunc(failed, func(a, b primary.State) int {
+		return p.state.failingSince[a.At.ID].Compare(p.state.failingSince[b.At.ID])
+	})
+	deadline := p.state.failingSince[last.At.ID].Add(moveTimeout)
 	until := "a primary of that zone answers"
 	if len(failed) < all {
 		if !p.now().Before(deadline) {
@@ -196,17 +222,17 @@ func (p zonePass) holdMoves(failed []primary, all int, isStuck func(rrset.Key) b
 	held = map[source.ObjectKey]string{}
 	for key, o := range p.state.content.Leaving() {
 		if moves(o) {
-			held[key] = status.MovesLater(p.zones.Placement(o).Taken[0].String(), until, last.at.Pod, p.zone.Spec.ZoneName, last.err)
+			held[key] = status.MovesLater(p.zones.Placement(o).Taken[0].String(), until, last.At.Pod, p.zone.Spec.ZoneName, last.Err)
 		}
 	}
 	return released, held
 }
 
 // noteFailing remembers since when each primary could not be brought along.
-func (s *zoneState) noteFailing(failed []primary, now time.Time) {
+func (s *zoneState) noteFailing(failed []primary.State, now time.Time) {
 	since := map[types.NamespacedName]time.Time{}
 	for _, q := range failed {
-		pod := q.at.ID
+		pod := q.At.ID
 		if since[pod] = now; !s.failingSince[pod].IsZero() {
 			since[pod] = s.failingSince[pod]
 		}
@@ -214,70 +240,26 @@ func (s *zoneState) noteFailing(failed []primary, now time.Time) {
 	s.failingSince = since
 }
 
-// primaryProblem says why some of all primaries could not be brought along, the error first that asks for a person, and whether only a
-// person can help.
-func (p zonePass) primaryProblem(failed []primary, all int) (why, failure status.Verdict) {
-	worst := failed[max(0, slices.IndexFunc(failed, func(q primary) bool { return isTerminal(q.err) }))]
-	why = status.PrimariesFailed(len(failed), all, worst.at.Pod, worst.err, worst.host.Remedy(worst.err))
-	return why, failureOf(worst.err, p.now().Sub(p.state.failingSince[worst.at.ID]), why.Message)
-}
-
 // corrected returns the RRsets that somebody else changed and that are as desired now, with the values that somebody else had added.
-func corrected(primaries []primary, isStuck func(rrset.Key) bool) map[rrset.Key][]string {
+func corrected(primaries []primary.State, isStuck func(rrset.Key) bool) map[rrset.Key][]string {
 	corrected := map[rrset.Key][]string{}
 	for _, q := range primaries {
-		for _, d := range q.drifted {
-			if !isStuck(d.key) {
-				corrected[d.key] = append(corrected[d.key], d.added...)
+		for _, d := range q.Drifted {
+			if !isStuck(d.Key) {
+				corrected[d.Key] = append(corrected[d.Key], d.Added...)
 			}
 		}
 	}
 	return corrected
 }
 
-// unprogrammedOn returns the verdicts about the RRsets that a primary does not serve as declared.
-func (p zonePass) unprogrammedOn(q primary, contests []content.Contest) map[rrset.Key]status.Verdict {
-	verdicts := p.apexOf(q.host.Apex)
-	for key := range q.lacking.Keys() {
-		verdicts[key] = unprogrammed(q, key, p.isPaused())
-	}
-	for _, c := range contests {
-		if !p.isPaused() && q.known.IsUnconfirmed(c.Key, p.now()) {
-			verdicts[c.Key] = status.False(status.Contested, contested(q, c))
-		}
-	}
-	for _, c := range q.lacking.Conflicts {
-		verdicts[c.Want.Key] = status.InTheWayOf(q.at.Pod, c.Want.Key, c.Foreign)
-		if c.Why != "" {
-			verdicts[c.Want.Key] = status.NotPublishable(q.at.Pod, c.Want.Key, c.Why)
-		}
-	}
-	return verdicts
-}
-
-// apexOf returns the verdict about the NS records that objects declare at the apex of a host that has its own there: then explain says why.
-func (p zonePass) apexOf(explain func(rdata string) string) map[rrset.Key]status.Verdict {
-	verdicts := map[rrset.Key]status.Verdict{}
-	key := rrset.Key{Name: p.dnsName(), Type: dns.TypeNS}
-	set, _ := p.state.content.Desired().RRsets.Get(key)
-	isObject := func(by *source.Ref) bool { return by.Kind != p.state.content.Desired().Ref.Kind }
-	for i, owners := range set.Owners {
-		if slices.ContainsFunc(owners, isObject) {
-			if why := explain(set.Rdata[i]); why != "" {
-				verdicts[key] = status.False(status.Unsupported, why)
-			}
-		}
-	}
-	return verdicts
-}
-
 // isGone reports whether nothing of ours was seen of an RRset on any of some primaries.
-func (p zonePass) isGone(primaries []primary, key rrset.Key) bool {
+func (p zonePass) isGone(primaries []primary.State, key rrset.Key) bool {
 	for _, q := range primaries {
-		if q.seen.Mirror == nil || !q.host.Knows(key) {
+		if q.Seen.Mirror == nil || !q.Host.Knows(key) {
 			return false
 		}
-		if !p.state.content.IsClear(q.known, q.seen.Mirror, key) {
+		if !p.state.content.IsClear(q.Known, q.Seen.Mirror, key) {
 			return false
 		}
 	}

@@ -97,7 +97,7 @@ func TestOwnersOfOneName(t *testing.T) {
 			}
 		}
 	}
-	if p := berlin.pass(); !p.rested {
+	if p := berlin.pass(); !p.Rested {
 		t.Errorf("it does not rest: %+v", p.event)
 	}
 	has, _ := berlin.look(outside).Get(key)
@@ -313,7 +313,7 @@ func TestOwnersAtRandom(t *testing.T) {
 		berlin.holds(name, slices.Sorted(maps.Keys(want))...)
 	}
 	for i, owner := range all {
-		if p := owner.pass(); !p.rested {
+		if p := owner.pass(); !p.Rested {
 			t.Errorf("owner %d does not rest: %+v", i, p.event)
 		}
 	}

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -22,11 +23,13 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/bind"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/backend"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/notify"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/primary"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/zonecache"
 	"github.com/lockstep-dns/lockstep/pkg/zone/registry"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
@@ -88,10 +91,7 @@ type passResult struct {
 type reconciled struct {
 	// obstacle is what keeps the zone from its primaries as a whole; it holds when nothing does.
 	obstacle status.Verdict
-	// primaries were brought to the target. rested is true when nothing was to be done and no server had changed.
-	primaries []primary
-	target    target
-	rested    bool
+	primary.Result
 	// stored is how the zone is at providers that are no DNS servers.
 	stored []backend.Outcome
 	// hidden are the RRsets that primaries hold and do not answer with, while everything else is as declared.
@@ -115,7 +115,7 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 		p.state.noteOwned(p.hosts)
 		hosts = p.reconcileHosts(ctx)
 		event = p.conclude(event, hosts)
-		event, chained = p.followChain(ctx, event, hosts.primaries)
+		event, chained = p.followChain(ctx, event, hosts.Primaries)
 		if d := event.Desired; d.NameServers.Waiting != "" && event.Unprogrammed != nil {
 			event.Unprogrammed[rrset.Key{Name: d.Name, Type: dns.TypeNS}] = status.False(status.AddressPending, d.NameServers.Waiting)
 		}
@@ -136,11 +136,23 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 	return result, err
 }
 
+// dropConfirmation removes the annotation that has confirmed a plan once that is done: the same plan later is another one.
+func (p zonePass) dropConfirmation(ctx context.Context, isStuck func(rrset.Key) bool) error {
+	if !p.state.content.IsConfirmationDone(isStuck) || p.isPaused() {
+		return nil
+	}
+	if _, err := apply.Metadata(ctx, p.kube, p.zone, apply.Marks{RemoveAnnotations: []string{v1beta1.ConfirmAnnotation}}); err != nil {
+		return fmt.Errorf("removing the annotation of the confirmed plan from zone %s/%s: %w", p.zone.Namespace, p.zone.Name, err)
+	}
+	return nil
+}
+
 // reconcileHosts brings the zone to its hosts: to its primaries and to places without an SOA, and then to the servers that follow the
 // primaries.
 func (p zonePass) reconcileHosts(ctx context.Context) (r reconciled) {
 	p.state.served = true
-	primaries := p.findPrimaries(ctx)
+	writes := p.overPrimaries()
+	primaries := writes.Find(ctx)
 	switch r.obstacle = p.obstacle(primaries); {
 	case !p.hasHosts():
 		return r
@@ -149,27 +161,27 @@ func (p zonePass) reconcileHosts(ctx context.Context) (r reconciled) {
 		r.stored = p.reconcileBackends(ctx)
 		return r
 	}
-	r.primaries, r.target, r.rested = p.reconcilePrimaries(ctx, primaries)
+	r.Result = writes.Reconcile(ctx, primaries)
 	r.stored = p.reconcileBackends(ctx)
-	serial := p.serialOf(r.primaries)
+	serial := p.serialOf(r.Primaries)
 	if p.countOnLine() > 0 {
 		p.serials.Expect(p.key(), serial)
 	}
 	if len(r.failed()) == 0 && !r.isUnreached() {
-		r.hidden = p.hidden(ctx, r.primaries)
+		r.hidden = p.hidden(ctx, r.Primaries)
 	}
-	r.servers = p.reconcileSecondaries(ctx, followed{r.primaries, serial, p.isPaused()})
+	r.servers = p.reconcileSecondaries(ctx, followed{r.Primaries, serial, p.isPaused()})
 	p.serials.Await(p.key(), behind(r.servers))
 	if !p.isPaused() {
-		r.remark = p.configure(ctx, r.servers, r.rested)
+		r.remark = p.configure(ctx, r.servers, r.Rested)
 	}
 	return r
 }
 
 // failed returns the primaries that could not be brought along.
-func (r reconciled) failed() (failed []primary) {
-	for _, q := range r.primaries {
-		if q.err != nil {
+func (r reconciled) failed() (failed []primary.State) {
+	for _, q := range r.Primaries {
+		if q.Err != nil {
 			failed = append(failed, q)
 		}
 	}
@@ -182,7 +194,7 @@ func (r reconciled) isUnreached() bool {
 }
 
 // obstacle returns what keeps the zone from its primaries as a whole; it holds when nothing does.
-func (p zonePass) obstacle(primaries []primary) status.Verdict {
+func (p zonePass) obstacle(primaries []primary.State) status.Verdict {
 	switch {
 	case !p.hasHosts():
 		return status.NoHosts(p.zone)
@@ -192,10 +204,10 @@ func (p zonePass) obstacle(primaries []primary) status.Verdict {
 		// It lives with providers that are no DNS servers.
 	case len(primaries) == 0:
 		return p.withoutPrimary()
-	case !slices.ContainsFunc(primaries, func(q primary) bool { return q.at.Addr.IsValid() }):
-		return status.NoPrimaryYet(primaries[0].err)
-	case p.signing.Obstacle(countSigners(primaries)) != "":
-		return status.False(status.ReconcileFailed, p.signing.Obstacle(countSigners(primaries)))
+	case !slices.ContainsFunc(primaries, func(q primary.State) bool { return q.At.Addr.IsValid() }):
+		return status.NoPrimaryYet(primaries[0].Err)
+	case p.signing.Obstacle(primary.CountSigners(primaries)) != "":
+		return status.False(status.ReconcileFailed, p.signing.Obstacle(primary.CountSigners(primaries)))
 	}
 	return status.True(status.ReconcileSucceeded, "")
 }

@@ -288,13 +288,13 @@ func TestPassAsksForNoKeyBeforeItsServerHasAnAddress(t *testing.T) {
 	p, keys := passOverFake(&fakePrimary{}), &countedKeys{}
 	p.keys = keys
 	p.hosts = p.hostsOf(p.scope, p.state)
-	if q := p.findPrimaries(t.Context()); keys.asked != 2 || q[0].err == nil {
+	if q := p.overPrimaries().Find(t.Context()); keys.asked != 2 || q[0].Err == nil {
 		t.Errorf("keys of a server with an address were asked for %d times", keys.asked)
 	}
 	p.servers[0].Addr = netip.AddrPort{}
 	p.hosts = p.hostsOf(p.scope, p.state)
-	if q := p.findPrimaries(t.Context()); keys.asked != 2 || q[0].err == nil {
-		t.Errorf("keys were asked for %d times: %v", keys.asked, q[0].err)
+	if q := p.overPrimaries().Find(t.Context()); keys.asked != 2 || q[0].Err == nil {
+		t.Errorf("keys were asked for %d times: %v", keys.asked, q[0].Err)
 	}
 }
 

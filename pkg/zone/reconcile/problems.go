@@ -2,23 +2,19 @@ package reconcile
 
 import (
 	"errors"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/primary"
 )
-
-// isTerminal reports whether an error stays until somebody changes something: a key, a policy, the zone itself.
-func isTerminal(err error) bool {
-	var e interface{ Transient() bool }
-	return errors.As(err, &e) && !e.Transient()
-}
 
 // answerPatience is for how long a server may answer with an error, such as SERVFAIL or NOTAUTH, that passes by itself.
 const answerPatience = 10 * time.Second
@@ -27,49 +23,77 @@ const answerPatience = 10 * time.Second
 // not last. That the clocks differ passes when somebody sets one.
 func failureOf(err error, lasts time.Duration, message string) status.Verdict {
 	var missing *host.MissingZoneError
-	if errors.As(err, &missing) && isTerminal(err) {
+	if errors.As(err, &missing) && host.IsTerminal(err) {
 		return status.False(status.ZoneNotFound, message)
 	}
 	var e *wire.Error
-	if !errors.As(err, &e) || !isTerminal(err) && e.TSIGError == 0 && (e.Rcode == dns.RcodeSuccess || lasts < answerPatience) {
+	if !errors.As(err, &e) || !host.IsTerminal(err) && e.TSIGError == 0 && (e.Rcode == dns.RcodeSuccess || lasts < answerPatience) {
 		return status.Verdict{}
 	}
 	return status.False(e.Reason(), message)
 }
 
-// errNotCreated is a primary that does not have a paused zone.
-var errNotCreated = errors.New("it does not have the zone, which is paused: nothing is created")
+// primaryProblem says why some of all primaries could not be brought along, the error first that asks for a person, and whether only a
+// person can help.
+func (p zonePass) primaryProblem(failed []primary.State, all int) (why, failure status.Verdict) {
+	worst := failed[max(0, slices.IndexFunc(failed, func(q primary.State) bool { return host.IsTerminal(q.Err) }))]
+	why = status.PrimariesFailed(len(failed), all, worst.At.Pod, worst.Err, worst.Host.Remedy(worst.Err))
+	return why, failureOf(worst.Err, p.now().Sub(p.state.failingSince[worst.At.ID]), why.Message)
+}
 
-// notServed says why a primary does not serve the zone, or what it was sent, although nothing has failed; nil if it does.
-func notServed(q primary, paused bool) error {
-	switch {
-	case errors.Is(q.sent, host.ErrUnknown) && q.sendable.HasChanges():
-		return q.sent // It was never applied, and this is all that the server says.
-	case q.seen.Authoritative:
-		return nil
-	case paused:
-		return errNotCreated
+// unprogrammedOn returns the verdicts about the RRsets that a primary does not serve as declared.
+func (p zonePass) unprogrammedOn(q primary.State, contests []content.Contest) map[rrset.Key]status.Verdict {
+	verdicts := p.apexOf(q.Host.Apex)
+	for key := range q.Lacking.Keys() {
+		verdicts[key] = unprogrammed(q, key, p.isPaused())
 	}
-	return fmt.Errorf("it does not serve the zone yet: %s", q.seen.Message())
+	for _, c := range contests {
+		if !p.isPaused() && q.Known.IsUnconfirmed(c.Key, p.now()) {
+			verdicts[c.Key] = status.False(status.Contested, contested(q, c))
+		}
+	}
+	for _, c := range q.Lacking.Conflicts {
+		verdicts[c.Want.Key] = status.InTheWayOf(q.At.Pod, c.Want.Key, c.Foreign)
+		if c.Why != "" {
+			verdicts[c.Want.Key] = status.NotPublishable(q.At.Pod, c.Want.Key, c.Why)
+		}
+	}
+	return verdicts
+}
+
+// apexOf returns the verdict about the NS records that objects declare at the apex of a host that has its own there: then explain says why.
+func (p zonePass) apexOf(explain func(rdata string) string) map[rrset.Key]status.Verdict {
+	verdicts := map[rrset.Key]status.Verdict{}
+	key := rrset.Key{Name: p.dnsName(), Type: dns.TypeNS}
+	set, _ := p.state.content.Desired().RRsets.Get(key)
+	isObject := func(by *source.Ref) bool { return by.Kind != p.state.content.Desired().Ref.Kind }
+	for i, owners := range set.Owners {
+		if slices.ContainsFunc(owners, isObject) {
+			if why := explain(set.Rdata[i]); why != "" {
+				verdicts[key] = status.False(status.Unsupported, why)
+			}
+		}
+	}
+	return verdicts
 }
 
 // unprogrammed says why a primary does not serve an RRset as desired.
-func unprogrammed(q primary, key rrset.Key, paused bool) status.Verdict {
+func unprogrammed(q primary.State, key rrset.Key, paused bool) status.Verdict {
 	if paused {
-		return status.OnlyWatched(q.at.Pod, key)
+		return status.OnlyWatched(q.At.Pod, key)
 	}
-	if err := q.known.Refusal(key); err != nil {
-		return status.RefusedBy(q.at.Pod, err)
+	if err := q.Known.Refusal(key); err != nil {
+		return status.RefusedBy(q.At.Pod, err)
 	}
-	if q.overtaken {
-		return status.ChangedByOthers(q.at.Pod, key)
+	if q.Overtaken {
+		return status.ChangedByOthers(q.At.Pod, key)
 	}
-	return status.NotServed(q.at.Pod, key)
+	return status.NotServed(q.At.Pod, key)
 }
 
 // contested says that somebody else overwrites an RRset again and again.
-func contested(q primary, c content.Contest) string {
+func contested(q primary.State, c content.Contest) string {
 	return status.Contest{
-		Server: q.at.Pod, Key: c.Key, Seen: c.Seen.Rdata, Declared: c.Declared.Rdata, Standing: c.Standing, Count: c.Count, First: c.First, Next: c.Next,
+		Server: q.At.Pod, Key: c.Key, Seen: c.Seen.Rdata, Declared: c.Declared.Rdata, Standing: c.Standing, Count: c.Count, First: c.First, Next: c.Next,
 	}.Message()
 }

@@ -105,7 +105,7 @@ func TestProviderIsKeptEqualToAnInstance(t *testing.T) {
 	for range 2 {
 		p = r.pass()
 	}
-	if !p.rested {
+	if !p.Rested {
 		t.Errorf("it does not rest: %+v", p.event)
 	}
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval)

@@ -46,15 +46,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	zone := r.zones.Members.Zone(req.NamespacedName)
 	if zone == nil {
-		r.states.Delete(req.NamespacedName)
-		r.serials.Forget(req.NamespacedName)
-		r.writer.Forget(req.NamespacedName)
-		r.metrics.Forget(req.NamespacedName)
-		r.backoff.Forget(req)
-		r.recoveries.forget(req.NamespacedName)
-		if r.backends != nil {
-			r.backends.Follow(req.NamespacedName, "", nil, nil)
-		}
+		r.forget(req)
 		return ctrl.Result{}, nil
 	}
 	if known, ok := r.states.Load(req.NamespacedName); ok && !v1beta1.IsGoing(zone) {
@@ -89,7 +81,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: jitter(foreignInterval)}, nil
 	}
 	level, event := 0, result.event
-	if result.rested {
+	if result.Rested {
 		level = 1 // Thousands of zones are looked at now and then.
 	}
 	log.FromContext(ctx).V(level).Info("zone reconciled", "zone", zone.Spec.ZoneName, "serial", event.Serial,
@@ -111,6 +103,19 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		after = min(after, jitter(foreignInterval)) // No event says that its namespace is being deleted, too.
 	}
 	return ctrl.Result{RequeueAfter: after}, nil
+}
+
+// forget drops what is known of a zone that is gone.
+func (r *reconciler) forget(req ctrl.Request) {
+	r.states.Delete(req.NamespacedName)
+	r.serials.Forget(req.NamespacedName)
+	r.writer.Forget(req.NamespacedName)
+	r.metrics.Forget(req.NamespacedName)
+	r.backoff.Forget(req)
+	r.recoveries.forget(req.NamespacedName)
+	if r.backends != nil {
+		r.backends.Follow(req.NamespacedName, "", nil, nil)
+	}
 }
 
 // scope is what a pass is about, beside the objects that declare the zone's data. A pass changes nothing of it.

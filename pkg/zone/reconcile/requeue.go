@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/primary"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
@@ -28,7 +29,7 @@ const (
 
 // requeueAfter returns how long the zone may rest after the pass if nothing happens.
 func requeueAfter(result passResult, backoff workqueue.TypedRateLimiter[ctrl.Request], req ctrl.Request) time.Duration {
-	if result.remark != "" || result.isUnreached() || slices.ContainsFunc(result.primaries, func(q primary) bool { return q.overtaken }) {
+	if result.remark != "" || result.isUnreached() || slices.ContainsFunc(result.Primaries, func(q primary.State) bool { return q.Overtaken }) {
 		return jitter(backoff.When(req))
 	}
 	after := pauseAfter(result.event, backoff, req)
@@ -38,11 +39,11 @@ func requeueAfter(result passResult, backoff workqueue.TypedRateLimiter[ctrl.Req
 	if result.event.Paused {
 		return after
 	}
-	for _, q := range result.primaries {
-		if look, ok := q.known.NextLook(result.event.At); ok && q.err == nil {
+	for _, q := range result.Primaries {
+		if look, ok := q.Known.NextLook(result.event.At); ok && q.Err == nil {
 			after = min(after, look)
 		}
-		if retry, ok := q.known.NextRetry(result.event.At); ok && (q.err == nil || isTerminal(q.err)) {
+		if retry, ok := q.Known.NextRetry(result.event.At); ok && (q.Err == nil || host.IsTerminal(q.Err)) {
 			after = min(after, retry)
 		}
 	}
@@ -58,7 +59,7 @@ func pauseAfter(event statuswriter.SyncCompleted, backoff workqueue.TypedRateLim
 			// A pod without an address cannot be asked; an event reports when it gets one.
 		case s.Role == observe.Secondary && event.Serial == 0:
 			// No primary says what it should have.
-		case isTerminal(s.Err):
+		case host.IsTerminal(s.Err):
 			stuck = true
 		default:
 			return jitter(backoff.When(req))

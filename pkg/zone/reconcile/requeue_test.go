@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/primary"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -71,13 +72,13 @@ func TestRefusedRRsetsShortenTheInterval(t *testing.T) {
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval)
 	now := time.Unix(1000, 0)
 	key := rrset.Key{Name: "www.example.test.", Type: dns.TypeA}
-	result := passResult{event: statuswriter.SyncCompleted{At: now}, reconciled: reconciled{primaries: []primary{{known: &content.Primary{}}}}}
-	q := &result.primaries[0]
-	q.known.Refused(map[rrset.Key]error{key: errors.New("REFUSED")}, plan.Changes{Create: []rrset.RRset{{Key: key}}}, now)
+	result := passResult{event: statuswriter.SyncCompleted{At: now}, reconciled: reconciled{Result: primary.Result{Primaries: []primary.State{{Known: &content.Primary{}}}}}}
+	q := &result.Primaries[0]
+	q.Known.Refused(map[rrset.Key]error{key: errors.New("REFUSED")}, plan.Changes{Create: []rrset.RRset{{Key: key}}}, now)
 	if got := requeueAfter(result, backoff, ctrl.Request{}); got != time.Second {
 		t.Errorf("the next pass is after %s", got)
 	}
-	q.err = errors.New("no reply")
+	q.Err = errors.New("no reply")
 	if got := requeueAfter(result, backoff, ctrl.Request{}); !about(got, idleInterval) {
 		t.Errorf("a server that is away is to be tried after %s", got)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/primary"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
@@ -18,7 +19,7 @@ import (
 
 // followed is what servers follow: primaries, and their serial, 0 when it is not known. Nothing is changed while it is paused.
 type followed struct {
-	primaries []primary
+	primaries []primary.State
 	serial    uint32
 	paused    bool
 }
@@ -27,7 +28,7 @@ type followed struct {
 func (p zonePass) followedBy(h host.Host, all followed) followed {
 	f := followed{serial: all.serial, paused: all.paused}
 	for _, q := range all.primaries {
-		if q.at.Line == h.At().Line {
+		if q.At.Line == h.At().Line {
 			f.primaries = append(f.primaries, q)
 		}
 	}
@@ -36,8 +37,8 @@ func (p zonePass) followedBy(h host.Host, all followed) followed {
 	}
 	f.serial = 0
 	for _, q := range f.primaries {
-		if q.err == nil {
-			f.serial = q.seen.Serial
+		if q.Err == nil {
+			f.serial = q.Seen.Serial
 		}
 	}
 	return f
@@ -68,9 +69,9 @@ func (p zonePass) reconcileSecondaries(ctx context.Context, all followed) []stat
 func (f followed) outcomeOf(h host.Host) statuswriter.ServerOutcome {
 	out := newOutcome(h)
 	for _, q := range f.primaries {
-		if q.at.ID == h.At().ID {
-			out.Serial, out.Err = q.seen.Serial, q.err
-			out.Current = q.err == nil && q.seen.Serial == f.serial && f.serial != 0
+		if q.At.ID == h.At().ID {
+			out.Serial, out.Err = q.Seen.Serial, q.Err
+			out.Current = q.Err == nil && q.Seen.Serial == f.serial && f.serial != 0
 		}
 	}
 	return out
@@ -137,11 +138,11 @@ func (p zonePass) verify(ctx context.Context, h host.Secondary, f followed, know
 // content returns the content of the primaries on their serial.
 func (f followed) content(ctx context.Context) (*observe.Mirror, error) {
 	for _, q := range f.primaries {
-		if q.err != nil {
+		if q.Err != nil {
 			continue
 		}
 		// What was seen in this pass is at hand, unless the pass found all at rest.
-		if seen := q.host.Observe(ctx); seen.Mirror != nil && seen.Serial == f.serial {
+		if seen := q.Host.Observe(ctx); seen.Mirror != nil && seen.Serial == f.serial {
 			return seen.Mirror, nil
 		}
 	}

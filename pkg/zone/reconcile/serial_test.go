@@ -47,7 +47,7 @@ func TestRaisedSerial(t *testing.T) {
 			t.Fatalf("raised to %d: the serial is %d", step, got)
 		}
 		r.until("the secondary follows", follows)
-		if p := r.pass(); !p.rested {
+		if p := r.pass(); !p.Rested {
 			t.Errorf("at %d it does not rest: %+v", step, p.event)
 		}
 		if n == 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/primary"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -86,7 +87,7 @@ func TestSharedPrimaryKeepsItsApexAndItsSerial(t *testing.T) {
 	if p.event.Foreign != 2 || !slices.Equal(p.event.ForeignSample, foreign) {
 		t.Errorf("foreign: %d, %v", p.event.Foreign, p.event.ForeignSample)
 	}
-	if p = r.pass(); !p.rested {
+	if p = r.pass(); !p.Rested {
 		t.Errorf("it does not rest: %+v", p.event)
 	}
 }
@@ -158,7 +159,7 @@ func TestSharedPrimaryWithOthersWritingMeanwhile(t *testing.T) {
 		r.zones.Set(r.a(name, 2, "192.0.2.20"))
 	}
 	p := r.pass()
-	if n != maxTries || len(p.event.Unprogrammed) != 1 || !p.event.Problem.Holds() {
+	if n != primary.MaxTries || len(p.event.Unprogrammed) != 1 || !p.event.Problem.Holds() {
 		t.Fatalf("%d tries, %+v, unprogrammed %v", n, p.event.Problem, p.event.Unprogrammed)
 	}
 	for key, why := range p.event.Unprogrammed {
@@ -245,7 +246,7 @@ func TestSharedPrimaryBesideAnInstance(t *testing.T) {
 			t.Errorf("%s was copied", c.lacks)
 		}
 	}
-	if p = r.pass(); !p.rested {
+	if p = r.pass(); !p.Rested {
 		t.Errorf("it does not rest: %+v", p.event)
 	}
 	r.primary = []*bind.Server{outside}

@@ -43,7 +43,7 @@ func TestSignedZone(t *testing.T) {
 	r.zones.Set(r.a("www", 1, "192.0.2.7"))
 	p = r.pass()
 	r.holds("www", "192.0.2.7")
-	if got, want := p.event.Serial, p.target.soa.Serial; got != want || !rrset.SerialLess(before, got) {
+	if got, want := p.event.Serial, p.Serial; got != want || !rrset.SerialLess(before, got) {
 		t.Errorf("the zone went from serial %d to %d, want the assigned %d", before, got, want)
 	}
 	if !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 || p.event.Foreign > 0 {
@@ -52,14 +52,14 @@ func TestSignedZone(t *testing.T) {
 	if len(p.event.DNSSEC.DSRecords) != 1 || p.event.DNSSEC.Algorithm != "ECDSAP256SHA256" {
 		t.Fatalf("status.dnssec is %+v", p.event.DNSSEC)
 	}
-	r.await("the secondary", func(p passResult) bool { return p.rested && p.event.Servers[1].Current })
+	r.await("the secondary", func(p passResult) bool { return p.Rested && p.event.Servers[1].Current })
 	for _, s := range []*bind.Server{r.primary[0], r.secondary} {
 		if err := bind.Validate(t.Context(), s.Addr, p.event.DNSSEC.DSRecords, "www.example.test.", dns.TypeA); err != nil {
 			t.Error(err)
 		}
 	}
-	if again := r.pass(); !again.rested || again.event.DNSSEC == nil {
-		t.Errorf("a pass over a signed zone that nobody changed: rested is %t, status.dnssec %v", again.rested, again.event.DNSSEC)
+	if again := r.pass(); !again.Rested || again.event.DNSSEC == nil {
+		t.Errorf("a pass over a signed zone that nobody changed: rested is %t, status.dnssec %v", again.Rested, again.event.DNSSEC)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestTwoKubernetesClustersAtOneServer(t *testing.T) {
 		if p := r.mustSync(); p.event.Drift > 0 || p.event.Foreign != 1 {
 			t.Errorf("%s: drift %d, %d foreign", name, p.event.Drift, p.event.Foreign)
 		}
-		if p := r.pass(); !p.rested {
+		if p := r.pass(); !p.Rested {
 			t.Errorf("%s does not rest: %+v", name, p.event)
 		}
 	}

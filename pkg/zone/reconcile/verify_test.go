@@ -50,7 +50,7 @@ func TestPassFindsASecondaryThatMixedTwoPrimaries(t *testing.T) {
 	r.follow("two", "192.0.2.2")
 
 	r.primary[0].Restart(t)
-	r.until("the primary that was away has what it missed", func(p passResult) bool { return p.rested && p.event.Servers[2].Current })
+	r.until("the primary that was away has what it missed", func(p passResult) bool { return p.Rested && p.event.Servers[2].Current })
 	for _, s := range append(slices.Clone(r.primary), r.secondary) {
 		for name, want := range map[string]string{"one": "192.0.2.1", "two": "192.0.2.2", "www": "192.0.2.11"} {
 			if got := served(t, s, name); !slices.Equal(got, []string{want}) {

@@ -80,7 +80,7 @@ type Bind9ClusterSpec struct {
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[A-Za-z0-9_.-]{1,63}$'))",message="the names in spec.acls must be 1 to 63 letters, digits, \"_\", \".\" and \"-\""
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[A-Za-z0-9_.-]{1,63}$'))",message="the names in spec.acls must be 1 to 63 letters, digits, \"_\", \".\" and \"-\"",messageExpression=`'the names in spec.acls must be 1 to 63 letters, digits, "_", "." and "-": not ' + self.filter(k, !k.matches('^[A-Za-z0-9_.-]{1,63}$'))[0]`
 	ACLs map[string]AddressMatchList `json:"acls,omitempty"`
 	// Volumes are added to the pods.
 	//

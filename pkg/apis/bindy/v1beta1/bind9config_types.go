@@ -493,13 +493,13 @@ type ServiceConfig struct {
 // ExtraLabels are labels in addition to those by which servers are found.
 //
 // +kubebuilder:validation:MaxProperties=32
-// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['app', 'instance']) && !k.startsWith('app.kubernetes.io/') && !k.startsWith('bindy.firestoned.io/'))",message="app, instance and labels that begin with app.kubernetes.io/ or bindy.firestoned.io/ are those by which servers are found: use other keys"
+// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['app', 'instance']) && !k.startsWith('app.kubernetes.io/') && !k.startsWith('bindy.firestoned.io/'))",message="app, instance and labels that begin with app.kubernetes.io/ or bindy.firestoned.io/ are those by which servers are found: use other keys",messageExpression=`'app, instance and labels that begin with app.kubernetes.io/ or bindy.firestoned.io/ are those by which servers are found: use other keys than ' + self.filter(k, k in ['app', 'instance'] || k.startsWith('app.kubernetes.io/') || k.startsWith('bindy.firestoned.io/'))[0]`
 type ExtraLabels map[string]string
 
 // ExtraAnnotations are annotations in addition to those that servers have.
 //
 // +kubebuilder:validation:MaxProperties=32
-// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'kubectl.kubernetes.io/default-container' && !k.startsWith('bindy.firestoned.io/'))",message="kubectl.kubernetes.io/default-container and annotations that begin with bindy.firestoned.io/ are those of every server: use other keys"
+// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'kubectl.kubernetes.io/default-container' && !k.startsWith('bindy.firestoned.io/'))",message="kubectl.kubernetes.io/default-container and annotations that begin with bindy.firestoned.io/ are those of every server: use other keys",messageExpression=`'kubectl.kubernetes.io/default-container and annotations that begin with bindy.firestoned.io/ are those of every server: use other keys than ' + self.filter(k, k == 'kubectl.kubernetes.io/default-container' || k.startsWith('bindy.firestoned.io/'))[0]`
 type ExtraAnnotations map[string]string
 
 // ServerConfig is how servers run. It can stand in a cluster, in a role of it and in an instance; of each setting, and of each key of labels and

@@ -120,7 +120,7 @@ type DNSZoneSpec struct {
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(k, isIP(self[k]))",message="spec.nameServerIps maps host names to IP addresses, for example \"ns1.example.com.\": \"192.0.2.53\"; nameServers is its newer form"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, isIP(self[k]))",message="spec.nameServerIps maps host names to IP addresses, for example \"ns1.example.com.\": \"192.0.2.53\"; nameServers is its newer form",messageExpression=`'spec.nameServerIps maps host names to IP addresses, for example "ns1.example.com.": "192.0.2.53"; nameServers is its newer form; no address: ' + self.filter(k, !isIP(self[k]))[0]`
 	NameServerIPs map[string]string `json:"nameServerIps,omitempty"`
 
 	// DNSSECPolicy names the dnssec-policy of named that signs the zone. It replaces the cluster's: "default", or one that

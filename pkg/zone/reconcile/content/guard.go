@@ -234,7 +234,24 @@ func holdOf(removed, changed []loss) (h Hold) {
 // setHeld has the names of a hold stay as they are: nothing is changed at a name where something is held back, since data that excludes each
 // other may be there. It reports whether these are other names than before. z.mu is held.
 func (z *Zone) setHeld(have plan.Content) (other bool) {
-	last, next := z.guard.held, heldNames{}
+	last := z.guard.held
+	next, other := z.holdNames(have, last)
+	if z.guard.held = next; !other {
+		return false
+	}
+	for _, names := range []heldNames{last, next} {
+		for name := range names {
+			for _, p := range z.primaries {
+				p.compareAgain(name)
+			}
+		}
+	}
+	return true
+}
+
+// holdNames returns the names that are held now, those that were as they were then, and reports whether these are others. z.mu is held.
+func (z *Zone) holdNames(have plan.Content, last heldNames) (next heldNames, other bool) {
+	next = heldNames{}
 	for key := range z.guard.hold.Keys() {
 		if sets, known := last[key.Name]; known {
 			next[key.Name] = sets
@@ -256,18 +273,7 @@ func (z *Zone) setHeld(have plan.Content) (other bool) {
 			}
 		}
 	}
-	other = other || len(next) != len(last)
-	if z.guard.held = next; !other {
-		return false
-	}
-	for _, names := range []heldNames{last, next} {
-		for name := range names {
-			for _, p := range z.primaries {
-				p.compareAgain(name)
-			}
-		}
-	}
-	return true
+	return next, other || len(next) != len(last)
 }
 
 // heldNames are the RRsets that are held back, by owner name, with all that is ours there.

@@ -1,0 +1,102 @@
+package podcheck
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+)
+
+// TestMayRemoveZone: a zone leaves its old servers when the new ones have it; it stays for ever where nobody else serves it.
+func TestMayRemoveZone(t *testing.T) {
+	for name, c := range map[string]struct {
+		serving, of int
+		waited      time.Duration
+		want        bool
+	}{
+		"nobody is to have it":          {0, 0, 0, true},
+		"none has it yet":               {0, 2, time.Second, false},
+		"one has it":                    {1, 2, time.Second, false},
+		"all have it":                   {2, 2, 0, true},
+		"the second never gets it":      {1, 2, stuckAfter, true},
+		"none ever gets it, for a year": {0, 2, 365 * 24 * time.Hour, false},
+	} {
+		if got := mayRemoveZone(c.serving, c.of, c.waited); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestCountServing: a zone has arrived on the instances that it is Configured on, of those that are to serve it.
+func TestCountServing(t *testing.T) {
+	instance := func(name string) *v1beta1.Bind9Instance {
+		return &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: name}, Spec: v1beta1.Bind9InstanceSpec{ClusterRef: "new"}}
+	}
+	zone := func(name string, edit func(*v1beta1.DNSZone)) *v1beta1.DNSZone {
+		z := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: name}, Spec: v1beta1.DNSZoneSpec{ZoneName: name, ClusterRef: "new"}}
+		for of, state := range map[string]v1beta1.ZoneInstanceStatus{"a": v1beta1.ZoneConfigured, "b": v1beta1.ZoneClaimed, "old": v1beta1.ZoneConfigured} {
+			z.Status.Bind9Instances = append(z.Status.Bind9Instances, v1beta1.ZoneInstance{Namespace: "dns", Name: of, Status: state})
+		}
+		edit(z)
+		return z
+	}
+	all := assignmentsOf([]*v1beta1.DNSZone{
+		zone("moves.test", func(*v1beta1.DNSZone) {}),
+		zone("goes.test", func(z *v1beta1.DNSZone) { z.DeletionTimestamp = ptr.To(metav1.Unix(1, 0)) }),
+		zone("twice.test", func(z *v1beta1.DNSZone) {
+			z.Status.Conditions = []metav1.Condition{{Type: status.Ready, Status: metav1.ConditionFalse, Reason: status.DuplicateZone}}
+		}),
+	}, membership.NewFleet(membership.FleetObjects{Instances: []*v1beta1.Bind9Instance{instance("a"), instance("b")}}, ""))
+	for name, want := range map[string][2]int{"moves.test": {1, 2}, "goes.test": {0, 0}, "twice.test": {0, 0}, "unknown.test": {0, 0}} {
+		if serving, of := all.countServing(name); [2]int{serving, of} != want {
+			t.Errorf("%s: %d of %d, want %d of %d", name, serving, of, want[0], want[1])
+		}
+	}
+}
+
+// deletions records the zones that are deleted.
+type deletions struct {
+	Sidecar
+	zones []string
+}
+
+func (d *deletions) DeleteZone(_ context.Context, _ bindcar.Address, zone, _ string) error {
+	d.zones = append(d.zones, zone)
+	return nil
+}
+
+// TestRemovalSparesWhatHasComeBack: a zone that was another instance's when the pod was asked, and is the pod's again, stays, although the
+// status still says that the other one has it.
+func TestRemovalSparesWhatHasComeBack(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	var objects []client.Object
+	for _, name := range []string{"left", "right"} {
+		objects = append(objects, &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: name, Labels: map[string]string{"side": name}}})
+		zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: name}, Spec: v1beta1.DNSZoneSpec{ZoneName: name + ".test"}}
+		zone.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"side": name}}}}
+		for _, of := range []string{"left", "right"} {
+			zone.Status.Bind9Instances = append(zone.Status.Bind9Instances, v1beta1.ZoneInstance{Namespace: "dns", Name: of, Status: v1beta1.ZoneConfigured})
+		}
+		objects = append(objects, zone)
+	}
+	deleted := &deletions{}
+	checker := New(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), "", deleted, nil, nil)
+	waiting, sidecarErr, err := checker.removeZones(t.Context(), client.ObjectKey{Namespace: "dns", Name: "left"}, bindcar.Address{}, []string{"left.test", "right.test"})
+	if waiting || sidecarErr != nil || err != nil || !slices.Equal(deleted.zones, []string{"right.test"}) {
+		t.Errorf("deleted %v; waiting %t, %v, %v", deleted.zones, waiting, sidecarErr, err)
+	}
+}
