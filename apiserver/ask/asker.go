@@ -120,6 +120,7 @@ func (a *Asker) AskSubjects(ctx context.Context, subjects []*desired.Subject, si
 	a.askZones(ctx, zones, since)
 	a.askKeys(ctx, zones)
 	wg.Wait()
+	a.askParents(ctx, zones, since) // Of those zones, too, that have only now been seen to be signed.
 	a.askPathsAgain(ctx, zones)
 	if resolve {
 		wg.Go(func() { a.askSecured(ctx, subjects, since) })

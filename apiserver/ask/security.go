@@ -31,17 +31,29 @@ const (
 	keysAge, minKeysAge = 5 * time.Minute, 30 * time.Second
 )
 
-// askParents asks the servers of the zones above some: of those that are signed, for answers from since or later; of the others as far as
-// the last answers are old.
+// askParents asks the servers of the zones above some: where a zone or its parent is signed, for answers from since or later; elsewhere as
+// far as the last answers are old.
 func (a *Asker) askParents(ctx context.Context, zones map[*desired.Zone]bool, since time.Time) {
 	now := time.Now()
 	old, due := now.Add(-chainAge), map[time.Time]map[*desired.Zone]bool{}
-	for z := range zones {
-		parent, from := a.index.Parent(z), old
-		if parent != nil && since.After(old) && a.evaluator.View(z, now).IsSigned() {
-			from = since
+	signed := map[*desired.Zone]bool{}
+	isSigned := func(z *desired.Zone) bool {
+		is, known := signed[z]
+		if !known {
+			is = a.evaluator.View(z, now).IsSigned()
+			signed[z] = is
 		}
-		for p := parent; p != nil && !due[from][p]; p = a.index.Parent(p) {
+		return is
+	}
+	for z := range zones {
+		from, below := old, z
+		for p := a.index.Parent(z); p != nil; below, p = p, a.index.Parent(p) {
+			if since.After(from) && (isSigned(below) || isSigned(p)) {
+				from = since
+			}
+			if due[from][p] {
+				break
+			}
 			if !zones[p] && a.isOld(p, from) {
 				if due[from] == nil {
 					due[from] = map[*desired.Zone]bool{}
@@ -96,6 +108,7 @@ func (a *Asker) askKeysOf(ctx context.Context, z *desired.Zone, s observe.Server
 		answer := evaluate.KeysAnswer{At: time.Now()}
 		if o := a.answers.Full(place); o != nil {
 			answer.Serial = o.Serial
+			answer.Transferred = o.Mirror != nil && !o.Mirror.IsPartial() && evaluate.HasKeys(o.Mirror)
 		}
 		m, err := a.askSigned(ctx, z, s, rrset.Key{Name: place.Zone, Type: dns.TypeDNSKEY})
 		if err == nil && (m.Rcode == dns.RcodeSuccess || m.Rcode == dns.RcodeNameError) {
@@ -149,7 +162,10 @@ func (a *Asker) JudgeAnswers(ctx context.Context, z *desired.Zone, server int, k
 	}
 	var wg sync.WaitGroup
 	for _, k := range keys {
-		isJudged := func() bool { answer := a.answers.Judged(place, k); return answer != nil && !answer.At.Before(since) }
+		isJudged := func() bool { // An answer from since can have been judged by DS records of before.
+			answer := a.answers.Judged(place, k)
+			return answer != nil && !answer.At.Before(since) && a.evaluator.View(z, time.Now()).IsBy(server, answer)
+		}
 		wg.Go(func() {
 			a.securedQuestions.await(ctx, nameQuestion{place, k}, isJudged, func(ctx context.Context) {
 				answer := a.judgeAnswer(ctx, z, server, k, since)
@@ -175,6 +191,7 @@ func (a *Asker) judgeAnswer(ctx context.Context, z *desired.Zone, server int, k 
 	now := time.Now()
 	view := a.evaluator.View(z, now)
 	answer.Content, answer.Serial = view.Stamp(server)
+	answer.Chain = view.Servers[server].Chain
 	var keys *dns.Msg
 	if known := a.answers.Keys(place); known != nil {
 		keys = known.Msg
@@ -198,17 +215,18 @@ func detailOf(err error) string {
 	return "no answer in time"
 }
 
-// repeatBogus asks a server again for what was Bogus a while ago, or before its zone changed.
+// repeatBogus asks a server again for what was Bogus a while ago, or before its zone, or what vouches for its keys, changed.
 func (a *Asker) repeatBogus(ctx context.Context, z *desired.Zone, s observe.Server) {
 	server, place := slices.IndexFunc(z.Servers, s.Equal), evaluate.PlaceOf(s, z.Declared.ZoneName())
-	isBogus := len(a.answers.Bogus(place, func(*validate.Answer) bool { return true })) > 0
-	if server < 0 || !isBogus {
+	isSuspect := len(a.answers.Suspect(place, func(*validate.Answer) bool { return true })) > 0
+	if server < 0 || !isSuspect {
 		return
 	}
 	now := time.Now()
-	content, serial := a.evaluator.View(z, now).Stamp(server)
-	keys := a.answers.Bogus(place, func(answer *validate.Answer) bool {
-		return now.Sub(answer.At) > doubtInterval || answer.Content != content || answer.Serial != serial
+	view := a.evaluator.View(z, now)
+	content, serial := view.Stamp(server)
+	keys := a.answers.Suspect(place, func(answer *validate.Answer) bool {
+		return now.Sub(answer.At) > doubtInterval || answer.Content != content || answer.Serial != serial || !view.IsBy(server, answer)
 	})
 	a.JudgeAnswers(ctx, z, server, keys, now)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -21,6 +22,8 @@ type KeysAnswer struct {
 	At time.Time
 	// Serial of the zone on the server at that time.
 	Serial uint32
+	// Transferred is true if the content that the server transferred had keys at that time: then later content without any says more.
+	Transferred bool
 	// Msg is nil if there was no answer.
 	Msg *dns.Msg
 }
@@ -35,7 +38,7 @@ type judgedAnswers struct {
 
 // judgedTimeout is how long a verdict about an answer is kept, a Bogus one as long as what a server answers in place of its content.
 func judgedTimeout(a *validate.Answer) time.Duration {
-	if a.Verdict.Security == dnssec.Bogus {
+	if a.IsSuspect() {
 		return askedTimeout
 	}
 	return answerTimeout
@@ -59,7 +62,7 @@ func (j *judgedAnswers) sweep(now time.Time) {
 // keysTimeout is how old an answer about DNSKEY records may be that is still used.
 const keysTimeout = 10 * time.Minute
 
-// KeepJudged takes over the verdict about an answer.
+// KeepJudged takes over the verdict about an answer. That a server has not answered does not clear it.
 func (a *Answers) KeepJudged(place Place, k rrset.Key, answer validate.Answer) {
 	j := &a.judged
 	j.mu.Lock()
@@ -70,8 +73,12 @@ func (a *Answers) KeepJudged(place Place, k rrset.Key, answer validate.Answer) {
 		answers = map[rrset.Key]*validate.Answer{}
 		j.places[place] = answers
 	}
-	if was := answers[k]; was != nil && answer.At.Before(was.At) {
+	switch was := answers[k]; {
+	case was == nil:
+	case answer.At.Before(was.At):
 		return
+	default:
+		answer.AfterBogus = answer.Verdict.Security == dnssec.Unknown && was.IsSuspect()
 	}
 	answers[k] = &answer
 	for len(answers) > maxAsked {
@@ -87,12 +94,12 @@ func (a *Answers) Judged(place Place, k rrset.Key) *validate.Answer {
 	return a.judged.places[place][k]
 }
 
-// Bogus are the names and types of a place about which the last answer was Bogus, of those answers that is selects.
-func (a *Answers) Bogus(place Place, is func(*validate.Answer) bool) (keys []rrset.Key) {
+// Suspect are the names and types of a place about which the last answer that could be judged was Bogus, of those answers that is selects.
+func (a *Answers) Suspect(place Place, is func(*validate.Answer) bool) (keys []rrset.Key) {
 	a.judged.mu.Lock()
 	defer a.judged.mu.Unlock()
 	for k, answer := range a.judged.places[place] {
-		if answer.Verdict.Security == dnssec.Bogus && is(answer) {
+		if answer.IsSuspect() && is(answer) {
 			keys = append(keys, k)
 		}
 	}
@@ -177,6 +184,7 @@ func (e *Evaluator) validatedZone(z *desired.Zone, now time.Time, parents int) v
 		if o.Mirror != nil {
 			server.Content, server.Keys = e.keysFrom(o.Mirror, PlaceOf(s, out.Name), now)
 		}
+		server.Unread = o.Mirror == nil && s.Addr.IsValid() && s.ReadBy != v1beta1.ReadByQuery
 		out.Servers[i] = server
 	}
 	if parent := e.index.Parent(z); parent != nil && parents > 0 {
@@ -198,7 +206,7 @@ func (e *Evaluator) keysFrom(m *observe.Mirror, place Place, now time.Time) (*ob
 	k := e.answers.Keys(place)
 	usable := k != nil && k.Msg != nil && now.Sub(k.At) < keysTimeout
 	switch {
-	case usable && (partial || slices.ContainsFunc(k.Msg.Answer, func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeDNSKEY })):
+	case usable && (partial || !k.Transferred && slices.ContainsFunc(k.Msg.Answer, func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeDNSKEY })):
 		return nil, k.Msg
 	case partial:
 		return nil, nil

@@ -205,7 +205,6 @@ func TestSecurityByParent(t *testing.T) {
 	t.Parallel()
 	child, parent := newSigner(t, "example.test."), newSigner(t, "test.")
 	file := child.sign("www A 192.0.2.10\n", 10*day)
-	delegation := "example NS ns1.example\nns1.example A 192.0.2.1\n"
 	for name, c := range map[string]struct {
 		records string
 		anchors validate.Anchors
@@ -396,7 +395,6 @@ func TestSecurityWhileWatched(t *testing.T) {
 func TestSecurityByParentNow(t *testing.T) {
 	t.Parallel()
 	child, parent := newSigner(t, "example.test."), newSigner(t, "test.")
-	const delegation = "example NS ns1.example\nns1.example A 192.0.2.1\n"
 	file, other := parent.sign(delegation+child.ds[0].String(), 10*day), newSigner(t, "example.test.").ds[0].(*dns.DS)
 	w := newWorld(t)
 	server := bind.Start(t, bind.Options{Transfer: w.Key, Zones: []bind.Zone{
@@ -412,15 +410,7 @@ func TestSecurityByParentNow(t *testing.T) {
 		row := security(w.get("arecord.www"), "one")
 		return row.Security == syncv1.SecuritySecure && len(w.get("arecord.www").Chain) > 2
 	})
-	file = parent.sign(delegation+other.String(), 10*day, "-N", "increment")
-	for _, command := range []string{"freeze", "thaw"} {
-		if out, err := server.Rndc(command, "test."); err != nil {
-			t.Fatal(err, out)
-		}
-		if err := os.WriteFile(filepath.Join(server.Dir, "test.zone"), []byte(file), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	replace(t, server, "test.", parent.sign(delegation+other.String(), 10*day, "-N", "increment"))
 	w.Eventually("the parent has the other DS record", func() bool {
 		m, err := dns.Exchange(new(dns.Msg).SetQuestion("example.test.", dns.TypeDS), server.Addr.String())
 		if err != nil || len(m.Answer) != 1 {
@@ -432,4 +422,160 @@ func TestSecurityByParentNow(t *testing.T) {
 	if row := security(w.get("arecord.www"), "one"); row.Security != syncv1.SecurityBogus {
 		t.Errorf("%s: %s", row.Security, row.Message)
 	}
+}
+
+// replace puts a file in place of what a server has of a zone.
+func replace(t *testing.T, server *bind.Server, zone, file string) {
+	t.Helper()
+	for _, command := range []string{"freeze", "thaw"} {
+		if out, err := server.Rndc(command, zone); err != nil {
+			t.Fatal(err, out)
+		}
+		if err := os.WriteFile(filepath.Join(server.Dir, strings.TrimSuffix(zone, ".")+".zone"), []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// withParent is a world with a signed zone and its signed parent on a server of its own, which is asked through a proxy.
+func withParent(t *testing.T, child, parent *signer, above string) (w *world, of *bind.Server, proxy *bind.Proxy) {
+	t.Helper()
+	anchors := validate.Anchors{"test.": parent.ds}
+	w = secured(t, anchors, []string{"www"}, map[string]string{"one": child.sign("www A 192.0.2.10\n", 10*day)})
+	of = bind.Start(t, bind.Options{Transfer: w.Key, Zones: []bind.Zone{{Name: "test.", File: above, Extra: "dnssec-update-mode no-resign;"}}})
+	proxy = bind.StartProxy(t, of.Addr)
+	w.Server("above", v1beta1.RolePrimary, proxy.Addr)
+	w.Apply(fakekube.Zone("test", "above"))
+	return w, of, proxy
+}
+
+const delegation = "example NS ns1.example\nns1.example A 192.0.2.1\n"
+
+// While the parent's servers do not answer, neither the DS records that they had nor the zone's own keys prove anything.
+func TestSecurityWhileParentIsSilent(t *testing.T) {
+	t.Parallel()
+	child, parent, other := newSigner(t, "example.test."), newSigner(t, "test."), newSigner(t, "example.test.")
+	w, of, proxy := withParent(t, child, parent, parent.sign(delegation+child.ds[0].String(), 10*day))
+	is := func(want syncv1.Security) func() bool {
+		return func() bool { return security(w.get("arecord.www"), "one").Security == want }
+	}
+	w.Eventually("the chain holds", func() bool { return is(syncv1.SecuritySecure)() && len(w.get("arecord.www").Chain) > 2 })
+	proxy.Filter(func(string, []byte) ([]byte, error) { return nil, nil })
+	replace(t, of, "test.", parent.sign(delegation+other.ds[0].String(), 10*day, "-N", "increment"))
+	for what, s := range map[string]*syncv1.SyncStatus{"get": w.get("arecord.www"), "zone": w.get("dnszone.example.test"), "list": w.listed("arecord.www")} {
+		row := security(s, "one")
+		if row.Security != syncv1.SecurityUnknown || s.Status.InSync || !strings.Contains(row.Message, "the content of the parent zone test. is not known") {
+			t.Errorf("%s: %s, in sync %t: %s", what, row.Security, s.Status.InSync, row.Message)
+		}
+	}
+	proxy.Filter(func(_ string, reply []byte) ([]byte, error) { return reply, nil })
+	w.Eventually("it is Bogus by the new DS record", is(syncv1.SecurityBogus))
+}
+
+// Whoever asks for one object learns at once that the parent has DS records now, although the zone was Insecure without.
+func TestSecurityByNewDS(t *testing.T) {
+	t.Parallel()
+	child, parent, other := newSigner(t, "example.test."), newSigner(t, "test."), newSigner(t, "example.test.")
+	w, of, _ := withParent(t, child, parent, parent.sign(delegation, 10*day))
+	w.Eventually("no parent vouches for it", func() bool { return security(w.get("arecord.www"), "one").Security == syncv1.SecurityInsecure })
+	replace(t, of, "test.", parent.sign(delegation+other.ds[0].String(), 10*day, "-N", "increment"))
+	w.Eventually("the parent has a DS record", func() bool {
+		m, err := dns.Exchange(new(dns.Msg).SetQuestion("example.test.", dns.TypeDS), of.Addr.String())
+		return err == nil && len(m.Answer) == 1
+	})
+	if row := security(w.get("arecord.www"), "one"); row.Security != syncv1.SecurityBogus {
+		t.Errorf("%s: %s", row.Security, row.Message)
+	}
+}
+
+// A list goes by what the content shows now: keys that the server answered with before they were deleted do not count.
+func TestSecurityAfterKeysWereDeleted(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t, "example.test.")
+	w := newWorld(t, func(o *testOptions) {
+		anchors := validate.Anchors{"example.test.": s.ds}
+		o.TrustAnchors = func() *validate.Anchors { return &anchors }
+	})
+	file := s.sign("www A 192.0.2.10\n", 10*day)
+	server := bind.Start(t, bind.Options{Transfer: w.Key, Zones: []bind.Zone{{Name: "example.test.", File: file, Extra: "dnssec-update-mode no-resign;"}}})
+	w.Server("one", v1beta1.RolePrimary, server.Addr)
+	z := fakekube.Zone("example.test", "one")
+	w.Apply(z)
+	w.Apply(w.Record(z, "www", "192.0.2.10"))
+	w.Eventually("it is secure", func() bool { return security(w.get("arecord.www"), "one").Security == syncv1.SecuritySecure })
+	replace(t, server, "example.test.", without(s.sign("www A 192.0.2.10\n", 10*day, "-N", "increment"), "IN DNSKEY"))
+	w.Eventually("the keys are gone", func() bool {
+		m, err := dns.Exchange(new(dns.Msg).SetQuestion("example.test.", dns.TypeDNSKEY), server.Addr.String())
+		return err == nil && len(m.Answer) == 0
+	})
+	if row := security(w.listed("arecord.www"), "one"); row.Security != syncv1.SecurityBogus {
+		t.Errorf("%s: %s", row.Security, row.Message)
+	}
+}
+
+// A watch that has called answers Bogus does not call them Secure because the server gives none to resolvers for a while.
+func TestBogusUntilAnswered(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t, "example.test.")
+	w := newWorld(t, func(o *testOptions) {
+		anchors := validate.Anchors{"example.test.": s.ds}
+		o.TrustAnchors = func() *validate.Anchors { return &anchors }
+		o.Deadline = 500 * time.Millisecond
+	})
+	file := s.sign("www A 192.0.2.10\n", 10*day)
+	server := bind.Start(t, bind.Options{Transfer: w.Key, Zones: []bind.Zone{{Name: "example.test.", File: file, Extra: "dnssec-update-mode no-resign;"}}})
+	proxy := bind.StartProxy(t, server.Addr)
+	toResolvers := func(change func(*dns.Msg) bool) {
+		proxy.Filter(func(_ string, reply []byte) ([]byte, error) {
+			m := new(dns.Msg)
+			if m.Unpack(reply) != nil || m.IsTsig() != nil {
+				return reply, nil
+			}
+			if !change(m) {
+				return nil, nil
+			}
+			return m.Pack()
+		})
+	}
+	isKey := func(rr dns.RR) bool {
+		sig, ok := rr.(*dns.RRSIG)
+		return rr.Header().Rrtype == dns.TypeDNSKEY || ok && sig.TypeCovered == dns.TypeDNSKEY
+	}
+	toResolvers(func(m *dns.Msg) bool {
+		m.Answer = slices.DeleteFunc(m.Answer, isKey)
+		return true
+	})
+	w.Server("one", v1beta1.RolePrimary, proxy.Addr)
+	z := fakekube.Zone("example.test", "one")
+	w.Apply(z)
+	w.Apply(w.Record(z, "www", "192.0.2.10"))
+	events := w.watch(query{namespace: ns}, store.WatchOptions{})
+	await := func(name string, is func(syncv1.ServerStatus) bool, never syncv1.Security) {
+		t.Helper()
+		for {
+			_, o := events.next()
+			row := security(o, "one")
+			if o.Name == "arecord.www" && row.Security == never {
+				t.Fatalf("the watch calls it %s: %+v", never, row)
+			}
+			if o.Name == name && is(row) {
+				return
+			}
+		}
+	}
+	calls := func(security syncv1.Security) func(syncv1.ServerStatus) bool {
+		return func(row syncv1.ServerStatus) bool { return row.Security == security }
+	}
+	await("arecord.www", calls(syncv1.SecurityBogus), "")
+	toResolvers(func(*dns.Msg) bool { return false })
+	await("arecord.www", calls(syncv1.SecurityUnknown), syncv1.SecuritySecure)
+	w.Apply(w.Record(z, "api", "192.0.2.11"))
+	isMissing := func(row syncv1.ServerStatus) bool { return row.State == syncv1.StateMissing }
+	await("arecord.api", isMissing, syncv1.SecuritySecure)
+	replace(t, server, "example.test.", s.sign("www A 192.0.2.10\napi A 192.0.2.11\n", 10*day, "-N", "increment"))
+	await("arecord.api", func(row syncv1.ServerStatus) bool { return !isMissing(row) }, syncv1.SecuritySecure)
+	w.Apply(w.Record(z, "late", "192.0.2.12"))
+	await("arecord.late", isMissing, syncv1.SecuritySecure)
+	toResolvers(func(*dns.Msg) bool { return true })
+	await("arecord.www", calls(syncv1.SecuritySecure), "")
 }

@@ -14,6 +14,8 @@ type panel struct {
 	queries     []query
 	// quiet panels have no data while all is well; the others always have some. The test with a real Prometheus reads this.
 	quiet bool
+	// note says of other panels when they have no data.
+	note string
 }
 
 type query struct{ legend, expr string }
@@ -49,6 +51,10 @@ var panels = []panel{
 	{title: "Servers that answer", unit: "short", queries: []query{{"{{namespace}}/{{pod}}", `bind_up`}}},
 	{title: "Responses of servers", unit: "ops", queries: []query{{"{{rcode}}", `sum by (rcode) (rate(bind_response_rcodes_total[$__rate_interval]))`}}},
 	{title: "Failed zone transfers", unit: "ops", queries: []query{{"{{namespace}}/{{pod}}", `sum by (namespace, pod) (rate(bind_zone_transfer_failure_total[$__rate_interval]))`}}},
+	{title: "Zones by what validating resolvers make of them", unit: "short", queries: []query{{"{{security}}", `max by (security) (lockstep_syncstatus_zones)`}}},
+	{title: "Time until the first signature expires", unit: "s", note: "Empty while nobody asks about a signed zone.", queries: []query{
+		{"all zones", `min(lockstep_syncstatus_first_signature_expiry_timestamp_seconds) - time()`},
+	}},
 	{title: "Status writes", unit: "ops", queries: []query{{"{{result}}", `sum by (result) (rate(lockstep_status_writes_total[$__rate_interval]))`}}},
 	{title: "Statuses that wait", unit: "short", queries: []query{{"objects", `sum(lockstep_status_queue_depth)`}}},
 	{title: "Caches that follow the Kubernetes API", unit: "short", queries: []query{{"{{job}} {{type}}", `min by (job, type) (lockstep_cache_synced)`}}},
@@ -71,7 +77,7 @@ func (p panel) render(n int) map[string]any {
 	for i, q := range p.queries {
 		targets[i] = map[string]any{"refId": string(rune('A' + i)), "expr": q.expr, "legendFormat": q.legend, "datasource": source}
 	}
-	description := ""
+	description := p.note
 	if p.quiet {
 		description = quietDescription
 	}

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/miekg/dns"
@@ -41,8 +42,25 @@ type Chain struct {
 // IsKnown reports whether something outside of the zone says how resolvers take its answers.
 func (c *Chain) IsKnown() bool { return c.Source != OwnKeys }
 
-// IsSigned reports whether resolvers expect signatures of the zone.
-func (c *Chain) IsSigned() bool { return len(c.Anchors) > 0 || c.Delegation.Security == dnssec.Bogus }
+// IsSigned reports whether resolvers expect signatures of the zone, or may do so, as the DS records of its parent are not known now.
+func (c *Chain) IsSigned() bool {
+	return len(c.Anchors) > 0 || c.Delegation.Security == dnssec.Bogus || c.Delegation.Security == dnssec.Unknown
+}
+
+// says reports whether two chains vouch for the same keys.
+func (c *Chain) says(o *Chain) bool {
+	return c == o || c != nil && o != nil && c.Source == o.Source && c.Delegation.Security == o.Delegation.Security &&
+		slices.EqualFunc(withoutSignatures(c.Anchors), withoutSignatures(o.Anchors), dns.IsDuplicate)
+}
+
+func withoutSignatures(records []dns.RR) (out []dns.RR) {
+	for _, rr := range records {
+		if rr.Header().Rrtype != dns.TypeRRSIG {
+			out = append(out, rr)
+		}
+	}
+	return out
+}
 
 // chain finds what vouches for a zone. own are the keys of its newest content.
 func (v *Validator) chain(zone string, own []dns.RR, parent *Result, clock dnssec.Clock) *Chain {
@@ -52,7 +70,7 @@ func (v *Validator) chain(zone string, own []dns.RR, parent *Result, clock dnsse
 		c.Source = TrustAnchor
 		return c
 	}
-	if parent != nil && c.followParent(parent, clock) {
+	if parent != nil && c.followParent(parent, own, clock) {
 		return c
 	}
 	c.Source, c.Anchors = OwnKeys, own
@@ -68,12 +86,13 @@ func (v *Validator) chain(zone string, own []dns.RR, parent *Result, clock dnsse
 	return c
 }
 
-// followParent takes what the parent zone says. It is false if the parent says nothing about the zone.
-func (c *Chain) followParent(parent *Result, clock dnssec.Clock) bool {
+// followParent takes what the parent zone says. It is false if the parent says nothing about the zone. While its servers do not answer,
+// what they said before is no evidence, and the zone's own keys are none either.
+func (c *Chain) followParent(parent *Result, own []dns.RR, clock dnssec.Clock) bool {
 	above := parent.best
 	if above == nil || above.content == nil {
 		c.Gap = fmt.Sprintf("the content of the parent zone %s is not known", parent.Name)
-		return false
+		return parent.unread && (parent.hadKeys || len(own) > 0) && c.doubt(own)
 	}
 	ds := signedSet(above.content, rrset.Key{Name: c.Zone, Type: dns.TypeDS})
 	_, delegated := above.content.Get(rrset.Key{Name: c.Zone, Type: dns.TypeNS})
@@ -84,7 +103,7 @@ func (c *Chain) followParent(parent *Result, clock dnssec.Clock) bool {
 		return false
 	case security == dnssec.Unknown:
 		c.Gap = fmt.Sprintf("the parent zone %s could not be validated: %s", parent.Name, above.ofKeys.Detail)
-		return false
+		return above.Chain.Delegation.Security == dnssec.Unknown && len(ds)+len(own) > 0 && c.doubt(own)
 	}
 	c.Source, c.Parent, c.Gap = ParentDS, parent, above.Chain.Gap
 	switch {
@@ -102,6 +121,12 @@ func (c *Chain) followParent(parent *Result, clock dnssec.Clock) bool {
 	if c.Delegation.Security == dnssec.Insecure || c.Delegation.Security == dnssec.Bogus {
 		c.Anchors = nil
 	}
+	return true
+}
+
+// doubt takes that a zone above has DS records which are not known now. It is true.
+func (c *Chain) doubt(own []dns.RR) bool {
+	c.Source, c.Anchors, c.Delegation = ParentDS, own, unknown(c.Gap)
 	return true
 }
 

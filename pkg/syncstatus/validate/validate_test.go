@@ -10,6 +10,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/dns/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
@@ -120,6 +121,44 @@ func TestBeingSigned(t *testing.T) {
 		m := observe.NewMirror("example.test.", rrset.SOA{}, setAt("example.test.", typeSigning, canonical))
 		if got := isBeingSigned(m, "example.test."); got != want {
 			t.Errorf("%s: %t", rdata, got)
+		}
+	}
+}
+
+// A verdict about an answer counts while the zone's keys are vouched for by what they were then, however the parent is signed; a Bogus one
+// until the server has answered again.
+func TestAnswerIsJudgedByItsChain(t *testing.T) {
+	record := func(text string) dns.RR {
+		rr, err := dns.NewRR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rr
+	}
+	one, other := record("example.test. DS 1 13 2 "+strings.Repeat("ab", 32)), record("example.test. DS 2 13 2 "+strings.Repeat("cd", 32))
+	signed := func(expires string) dns.RR { return record("example.test. RRSIG " + signatureText("DS", expires)) }
+	by := func(anchors ...dns.RR) *Chain {
+		return &Chain{Source: ParentDS, Anchors: anchors, Delegation: dnssec.Verdict{Security: dnssec.Secure}}
+	}
+	now := by(one, signed("20261210000000"))
+	for name, c := range map[string]struct {
+		answer Answer
+		want   bool
+	}{
+		"by the same":           {Answer{Chain: now}, true},
+		"signed anew":           {Answer{Chain: by(one, signed("20261220000000"))}, true},
+		"by another DS record":  {Answer{Chain: by(other)}, false},
+		"by a further one":      {Answer{Chain: by(one, other)}, false},
+		"by its own keys":       {Answer{Chain: &Chain{Source: OwnKeys, Anchors: now.Anchors, Delegation: now.Delegation}}, false},
+		"Bogus by another":      {Answer{Chain: by(other), Verdict: dnssec.Verdict{Security: dnssec.Bogus}}, true},
+		"unanswered after that": {Answer{Chain: by(other), AfterBogus: true}, true},
+	} {
+		w := &View{
+			Result: &Result{Servers: []*Apex{{Chain: now}}}, zone: Zone{Servers: make([]Server, 1)},
+			Answer: func(int, rrset.Key) *Answer { return &c.answer },
+		}
+		if got := w.answer(0, rrset.Key{}) != nil; got != c.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

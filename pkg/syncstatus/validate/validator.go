@@ -32,6 +32,8 @@ type Server struct {
 	Content *observe.Mirror
 	// Keys is its answer to a question about the zone's DNSKEY records, if its content does not show them; nil if there was none.
 	Keys *dns.Msg
+	// Unread is true if its content is read by transfer and is not known, as the server has not answered, or not with the zone.
+	Unread bool
 }
 
 // Result is the judgement of a zone. It does not change.
@@ -41,6 +43,9 @@ type Result struct {
 	Servers []*Apex
 	// best is that by which zones below this one are judged; nil if nothing is known of any.
 	best *Apex
+	// unread is true if no content is known, and that of some server should be. hadKeys is whether the zone had keys when content was
+	// last known.
+	unread, hadKeys bool
 	// until is when it has to be made anew although nothing has changed.
 	until time.Time
 	clock dnssec.Clock
@@ -141,6 +146,12 @@ func (v *Validator) Zone(z Zone, now time.Time) *Result {
 		return last.result
 	}
 	r := v.judge(z, v.Clock(now))
+	switch {
+	case r.best != nil && r.best.content != nil:
+		r.hadKeys = len(r.best.tags) > 0
+	case last != nil:
+		r.hadKeys = last.result.hadKeys
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.zones[key] = &memory{z, anchors, r, now}
@@ -178,10 +189,12 @@ func (v *Validator) judge(z Zone, clock dnssec.Clock) *Result {
 		l := lines[s.Line]
 		r.Servers[i] = l.apexOf(z.Name, s, clock)
 		r.limit(r.Servers[i].Verdict)
+		r.unread = r.unread || s.Unread
 		if l.isBest(s) && (r.best == nil || s.Line == "") {
 			r.best = r.Servers[i]
 		}
 	}
+	r.unread = r.unread && (r.best == nil || r.best.content == nil)
 	return r
 }
 

@@ -18,7 +18,14 @@ type Answer struct {
 	// Content and Serial are those of the server. The answer says nothing about others.
 	Content *observe.Mirror
 	Serial  uint32
+	// Chain is what the answer was judged by.
+	Chain *Chain
+	// AfterBogus is true of a verdict that is Unknown and follows a Bogus one: the server has not shown that it is right again.
+	AfterBogus bool
 }
+
+// IsSuspect reports whether the last answer that could be judged was Bogus.
+func (a *Answer) IsSuspect() bool { return a.Verdict.Security == dnssec.Bogus || a.AfterBogus }
 
 // View is a Result at one time, with the answers that were judged.
 type View struct {
@@ -65,14 +72,19 @@ func (w *View) Stamp(server int) (content *observe.Mirror, serial uint32) {
 	return w.zone.Servers[server].Content, w.zone.Servers[server].Serial
 }
 
+// IsBy reports whether a verdict about an answer of a server was made by what vouches for the zone's keys now.
+func (w *View) IsBy(server int, answer *Answer) bool {
+	return answer.Chain.says(w.Servers[server].Chain)
+}
+
 // answer is the last verdict about an answer of a server that it could give now as well; nil if there is none. A Bogus one stays until the
-// server was asked again: its answers need not follow from its content.
+// server has answered again: its answers need not follow from its content.
 func (w *View) answer(server int, k rrset.Key) *Answer {
 	if w.Answer == nil {
 		return nil
 	}
 	answer, s := w.Answer(server, k), w.zone.Servers[server]
-	if answer == nil || answer.Verdict.Security != dnssec.Bogus && (answer.Content != s.Content || answer.Serial != s.Serial) {
+	if answer == nil || !answer.IsSuspect() && (answer.Content != s.Content || answer.Serial != s.Serial || !w.IsBy(server, answer)) {
 		return nil
 	}
 	return answer

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
@@ -50,8 +49,13 @@ const chainZone = "shop." + rigZone
 const chainFile = "$ORIGIN " + chainZone + "\n$TTL 5\n@ SOA ns1 hostmaster 1 3600 600 86400 60\n@ NS ns1\nns1 A 192.0.2.1\n"
 
 func newChainRig(t *testing.T, parent bind.Zone) *chainRig {
+	return newChainRigOf(t, parent, chainFile, fastPolicy)
+}
+
+// newChainRigOf has a file and a definition of the policy "fast" for the zone below.
+func newChainRigOf(t *testing.T, parent bind.Zone, file, policy string, extra ...string) *chainRig {
 	r := &chainRig{bare: true}
-	r.rig = newRig(t, 1, parent, bind.Zone{Name: chainZone, File: chainFile, Extra: `dnssec-policy "fast"; inline-signing no;`, Globals: fastPolicy})
+	r.rig = newRig(t, 1, parent, bind.Zone{Name: chainZone, File: file, Extra: `dnssec-policy "fast"; inline-signing no;` + strings.Join(extra, ""), Globals: policy})
 	r.edges.now = func() time.Time { return time.Now().Add(r.ahead) }
 	r.edges.sidecar = &rndcSidecar{chainRig: r}
 	r.signing = dnssec.Signing{Policy: "fast", Signer: r.scope.instances[0]}
@@ -95,23 +99,7 @@ func (s *rndcSidecar) CheckDS(_ context.Context, _ bindcar.Address, _ string, ke
 // step makes a pass over the child and one over the parent, and proves that a resolver with the parent's DS records takes the child's answers.
 func (r *chainRig) step() passResult {
 	r.t.Helper()
-	s := r.scope
-	s.zone, s.signing = r.zones.Members.Zone(membership.KeyOfZone(r.child)), r.signing
-	above := r.scope
-	above.zone = r.zone
-	if s.parents = []scope{above}; r.edges.registry != nil {
-		s.parents = nil
-	}
-	p, err := zonePass{edges: r.edges, scope: s, state: r.states.stateOf(s.zone)}.run(r.t.Context())
-	if err != nil || !p.event.Problem.Holds() {
-		r.t.Fatalf("%v, %+v", err, p.event.Problem)
-	}
-	written := s.zone.DeepCopy()
-	written.Status.DNSSEC = p.event.DNSSEC
-	r.zones.Set(written)
-	if parent := r.pass(); !parent.event.Problem.Holds() || len(parent.event.Unprogrammed) > 0 {
-		r.t.Fatalf("the parent: %+v, %v", parent.event.Problem, parent.event.Unprogrammed)
-	}
+	p := r.passBoth()
 	r.prove()
 	r.ahead += 10 * time.Second
 	return p

@@ -1,0 +1,309 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
+	"github.com/lockstep-dns/lockstep/test/daemon"
+	bind "github.com/lockstep-dns/lockstep/test/named"
+)
+
+// rollPolicy needs seconds for what otherwise takes days; its times are those that the zones have. With signatures of a minute, renewed
+// when they have 50 seconds left, a zone is signed anew with another key within ten.
+const rollPolicy = `dnssec-policy "fast" { keys { ksk lifetime %s algorithm ecdsap256sha256; zsk lifetime %s algorithm ecdsap256sha256; };
+  dnskey-ttl 2; publish-safety 1s; retire-safety 1s; zone-propagation-delay 3s; max-zone-ttl 2s; parent-ds-ttl 2s; parent-propagation-delay 3s;
+  signatures-validity 60s; signatures-validity-dnskey 60s; signatures-refresh 50s; signatures-jitter 1s; };`
+
+const rollFile = "$ORIGIN " + chainZone + "\n$TTL 2\n@ SOA ns1 hostmaster 1 3600 600 86400 2\n@ NS ns1\nns1 A 192.0.2.1\n"
+
+// newRollRig is a chainRig whose parent is signed, too, and whose passes have no other clock than resolvers. BIND looks every minute, not every
+// hour, for KSKs that are due.
+func newRollRig(t *testing.T, ksk, zsk string) *chainRig {
+	r := newChainRigOf(t, bind.Zone{Extra: `dnssec-policy "default"; inline-signing no;`}, rollFile, fmt.Sprintf(rollPolicy, ksk, zsk), "dnssec-loadkeys-interval 1;")
+	r.edges.now = time.Now
+	r.edges.sidecar = &rollSidecar{rndcSidecar{chainRig: r}}
+	r.child.Spec.TTL, r.child.Spec.SOARecord.NegativeTTL = new(int64(2)), new(int64(2))
+	r.zones.Set(r.child)
+	r.zone.Spec.TTL = new(int64(2))
+	r.zone.Status.DNSSEC = &v1beta1.DNSSECStatus{Policy: "default"}
+	r.zones.Set(r.zone)
+	r.scope.signing = dnssec.Signing{Policy: "default", Signer: r.scope.instances[0]}
+	return r
+}
+
+// rollSidecar has both zones.
+type rollSidecar struct{ rndcSidecar }
+
+func (s *rollSidecar) Zone(ctx context.Context, at bindcar.Address, zone string) (bindcar.Zone, error) {
+	if strings.TrimSuffix(zone, ".") == strings.TrimSuffix(rigZone, ".") {
+		return bindcar.Zone{Type: bindcar.Primary, Owner: "dns/zone", DNSSECPolicy: "default"}, nil
+	}
+	return s.rndcSidecar.Zone(ctx, at, zone)
+}
+
+// asker asks a validating resolver all the time.
+type asker struct {
+	at    netip.AddrPort
+	began time.Time
+
+	mu sync.Mutex
+	// answers are how many were as they should be, proven those of them that the resolver has validated.
+	answers, proven int
+	failures        []string
+}
+
+// askInterval is how often the client asks: with TTLs of two seconds, each answer of the resolver is validated anew within two.
+const askInterval = 200 * time.Millisecond
+
+// startAsker starts unbound, which trusts the keys of the parent alone and remembers what it has validated for as long as TTLs permit, and a
+// client that asks it for a name and for one that does not exist.
+func (r *chainRig) startAsker(anchor string) *asker {
+	r.t.Helper()
+	dir, at := r.t.TempDir(), bind.Reserve(r.t)
+	var stubs strings.Builder
+	for _, zone := range []string{rigZone, chainZone} {
+		fmt.Fprintf(&stubs, "stub-zone:\n  name: %q\n", zone)
+		for _, s := range []*bind.Server{r.primary[0], r.secondary} {
+			fmt.Fprintf(&stubs, "  stub-addr: %s@%d\n", s.Addr.Addr(), s.Addr.Port())
+		}
+	}
+	for name, text := range map[string]string{"anchor": anchor + "\n", "unbound.conf": fmt.Sprintf(`server:
+  interface: %s@%d
+  do-daemonize: no
+  use-syslog: no
+  verbosity: 0
+  chroot: ""
+  username: ""
+  pidfile: ""
+  directory: %q
+  num-threads: 1
+  do-ip6: no
+  do-not-query-localhost: no
+  module-config: "validator iterator"
+  trust-anchor-file: "anchor"
+  local-zone: "test." nodefault
+  qname-minimisation: no
+  ede: yes
+  outgoing-range: 64
+  num-queries-per-thread: 32
+%s`, at.Addr(), at.Port(), dir, stubs.String())} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	daemon.Start(r.t, dir, daemon.Find(r.t, "unbound", "unbound"), []string{"-c", filepath.Join(dir, "unbound.conf")}, at, nil)
+	c := &asker{at: at, began: time.Now()}
+	ticker, done := time.NewTicker(askInterval), make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				c.ask(n)
+			}
+		}
+	})
+	r.t.Cleanup(func() {
+		ticker.Stop()
+		close(done)
+		running.Wait()
+	})
+	return c
+}
+
+func (c *asker) ask(n int) {
+	name, rcode := "ns1."+chainZone, dns.RcodeSuccess
+	if n%2 == 1 {
+		name, rcode = fmt.Sprintf("none%d.", n)+chainZone, dns.RcodeNameError
+	}
+	m := new(dns.Msg).SetQuestion(name, dns.TypeA)
+	m.SetEdns0(4096, true)
+	reply, _, err := (&dns.Client{UDPSize: 4096, Timeout: 5 * time.Second}).Exchange(m, c.at.String())
+	if err != nil { // Resolvers' clients, too, ask again.
+		reply, _, err = (&dns.Client{Net: "tcp", Timeout: 20 * time.Second}).Exchange(m, c.at.String())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err != nil && c.answers == 0: // It does not listen yet.
+	case err != nil:
+		c.failures = append(c.failures, fmt.Sprintf("%s: %v", time.Since(c.began), err))
+	case reply.Rcode != rcode:
+		c.failures = append(c.failures, fmt.Sprintf("%s: %s for %s: %s", time.Since(c.began), dns.RcodeToString[reply.Rcode], name, reply.IsEdns0()))
+	default:
+		c.answers++
+		if reply.AuthenticatedData {
+			c.proven++
+		}
+	}
+}
+
+func (c *asker) counts() (answers, proven, failures int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.answers, c.proven, len(c.failures)
+}
+
+// passes makes a pass over the child and one over the parent until a check holds; while it does not, the client has to get its answers.
+func (r *chainRig) passes(c *asker, what string, holds func(passResult) bool) {
+	r.t.Helper()
+	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		p := r.passBoth()
+		if c != nil {
+			c.mu.Lock()
+			failures := slices.Clone(c.failures)
+			c.mu.Unlock()
+			if len(failures) > 0 {
+				r.t.Fatalf("before %s, told %v, the client got %q\n%s", what, r.told, failures, r.status())
+			}
+		}
+		if holds(p) {
+			if c != nil {
+				answers, _, _ := c.counts()
+				r.t.Logf("%s after %s and %d answers", what, time.Since(c.began).Round(time.Second), answers)
+			}
+			return
+		}
+	}
+	r.t.Fatalf("no %s within four minutes; told %v\n%s", what, r.told, r.status())
+}
+
+func (r *chainRig) status() string {
+	text, _ := r.primary[0].Rndc("dnssec", "-status", chainZone)
+	return text
+}
+
+// keysAt are the keys of a zone on a server, by key tag.
+func keysAt(s *bind.Server, zone string) map[uint16]*dns.DNSKEY {
+	m := new(dns.Msg).SetQuestion(zone, dns.TypeDNSKEY)
+	keys := map[uint16]*dns.DNSKEY{}
+	reply, _, err := (&dns.Client{Net: "tcp"}).Exchange(m, s.Addr.String())
+	if err != nil {
+		return keys
+	}
+	for _, rr := range reply.Answer {
+		if key, ok := rr.(*dns.DNSKEY); ok {
+			keys[key.KeyTag()] = key
+		}
+	}
+	return keys
+}
+
+// TestUnattendedRollOvers: BIND replaces a KSK, a ZSK and the algorithm when it is time, the controller has the parent follow and tells BIND,
+// and a client of a validating resolver gets every answer, and has it proven from the DS record on.
+func TestUnattendedRollOvers(t *testing.T) {
+	for name, c := range map[string]struct {
+		ksk, zsk string
+		// start has BIND begin what does not begin by itself.
+		start func(*chainRig) error
+		// isOld selects the keys that go.
+		isOld func(*dns.DNSKEY) bool
+		// told is how often BIND is told of DS records, at least.
+		told int
+	}{
+		"KSK": {ksk: "60s", zsk: "unlimited", isOld: func(k *dns.DNSKEY) bool { return k.Flags&dns.SEP != 0 }, told: 3},
+		"ZSK": {ksk: "unlimited", zsk: "60s", isOld: func(k *dns.DNSKEY) bool { return k.Flags&dns.SEP == 0 }, told: 1},
+		"algorithm": {ksk: "unlimited", zsk: "unlimited", isOld: func(k *dns.DNSKEY) bool { return k.Algorithm == dns.ECDSAP256SHA256 }, told: 3,
+			start: func(r *chainRig) error { return r.reconfigure("ecdsap256sha256", "ed25519") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRollRig(t, c.ksk, c.zsk)
+			var anchor *dns.DNSKEY
+			r.passes(nil, "signed parent", func(passResult) bool {
+				for _, anchor = range keysAt(r.secondary, rigZone) {
+					return true
+				}
+				return false
+			})
+			asking := r.startAsker(anchor.String())
+			r.passes(asking, "DS record", func(passResult) bool { return len(r.told) == 1 })
+			r.passes(asking, "proof", func(passResult) bool { _, proven, _ := asking.counts(); return proven > 10 })
+			answers, proven, _ := asking.counts()
+			unproven := answers - proven
+			old := keysAt(r.primary[0], chainZone)
+			maps.DeleteFunc(old, func(_ uint16, k *dns.DNSKEY) bool { return !c.isOld(k) })
+			if len(old) == 0 {
+				t.Fatal("there are no keys to be replaced")
+			}
+			if c.start != nil {
+				r.passes(asking, "BIND's count on the DS record", func(passResult) bool { return strings.Contains(r.status(), "ds:             omnipresent") })
+				if err := c.start(r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.passes(asking, "end of the roll-over", func(passResult) bool {
+				for _, s := range []*bind.Server{r.primary[0], r.secondary} {
+					now := keysAt(s, chainZone)
+					if len(now) == 0 || slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(tag uint16) bool { return old[tag] != nil }) {
+						return false
+					}
+				}
+				return len(r.told) >= c.told
+			})
+			rolled, _, _ := asking.counts()
+			r.passes(asking, "time after the roll-over", func(passResult) bool { answers, _, _ := asking.counts(); return answers > rolled+20 })
+			if answers, proven, _ = asking.counts(); answers-proven != unproven {
+				t.Errorf("of %d answers, %d were not proven after the first that were", answers, answers-proven-unproven)
+			}
+			t.Logf("%d answers, none lost; named was told %q", answers, r.told)
+		})
+	}
+}
+
+// reconfigure replaces text in the configuration of the server that signs.
+func (r *chainRig) reconfigure(old, with string) error {
+	path := filepath.Join(r.primary[0].Dir, "named.conf")
+	conf, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(conf), old, with)), 0o600); err != nil {
+		return err
+	}
+	out, err := r.primary[0].Rndc("reconfig")
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+// passBoth makes a pass over the child and one over the parent.
+func (r *chainRig) passBoth() passResult {
+	r.t.Helper()
+	s := r.scope
+	s.zone, s.signing = r.zones.Members.Zone(membership.KeyOfZone(r.child)), r.signing
+	above := r.scope
+	above.zone = r.zone
+	if s.parents = []scope{above}; r.edges.registry != nil {
+		s.parents = nil
+	}
+	p, err := zonePass{edges: r.edges, scope: s, state: r.states.stateOf(s.zone)}.run(r.t.Context())
+	if err != nil || !p.event.Problem.Holds() {
+		r.t.Fatalf("%v, %+v", err, p.event.Problem)
+	}
+	written := s.zone.DeepCopy()
+	written.Status.DNSSEC = p.event.DNSSEC
+	r.zones.Set(written)
+	if parent := r.pass(); !parent.event.Problem.Holds() || len(parent.event.Unprogrammed) > 0 {
+		r.t.Fatalf("the parent: %+v, %v", parent.event.Problem, parent.event.Unprogrammed)
+	}
+	return p
+}
