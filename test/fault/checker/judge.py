@@ -27,7 +27,9 @@ NEAR = 5.0  # how long after a fault a row counts as one under faults
 INFORMER_LAG = 2.0  # for how long a verdict may know nothing of a write of another object than the one that is asked for
 # Faults that keep the API server from learning what the objects are.
 BLINDING = {"stop-kubernetes", "kill-kubernetes", "cut-kubernetes", "stop-component", "stale-cache", "reorder-watches", "miss-events"}
-VANTAGE_WAIT = 2.5  # for how long whoever asks on a path may wait for an answer, and a margin for the clock
+KUBERNETES_FAULTS = {"stop-kubernetes", "kill-kubernetes"}
+KUBERNETES_BACK = 60.0  # after which time Kubernetes' own controllers work again
+VANTAGE_WAIT = 5.5  # for how long the API server waits for a vantage, and a margin for the clock
 KNOWN_PATH = 15.0  # after which time a path is known to the API server
 UNSEEN_AFTER = 4.0  # within which time a path is asked again that somebody wants to know of
 LOOK = 1.5  # by which the observer may see a change of pods and endpoints late, or miss one that does not last
@@ -36,6 +38,7 @@ CONTESTED_AFTER = 12  # corrections that are overwritten
 GETS = {"InSync": {"answer"}, "Stale": {"answer"}, "Divergent": {"answer"}, "Unreachable": {"silent", "closed"}, "Refused": {"REFUSED"},
         "NotLoaded": {"SERVFAIL", "NOTAUTH"}, "Lame": {"lame", "NXDOMAIN"}}
 NO_ANSWER = {"silent", "closed"}
+ONE_PROTOCOL = {"cut-path", "cut-clients", "refuse-tcp"}  # faults that may leave the other protocol alone
 NOT_ASKED = "it has not been asked yet"
 NOT_DECLARED = ("dnszone", "bind9instance", "bind9cluster")  # by the workload
 SLOW = 5.0  # convergence that takes longer is explained
@@ -51,7 +54,7 @@ class World:
         self.objects, self.zone_of = model.Objects(), {}
         self.series = collections.defaultdict(lambda: collections.defaultdict(model.Series))
         self.paths = collections.defaultdict(model.Overlapping)  # (vantage, address, protocol, zone)
-        self.balancers = set()
+        self.instances, self.balancers = {}, set()  # whose Service has an address; those of load balancers
         self.ready, self.has_endpoints = collections.defaultdict(list), collections.defaultdict(list)  # by pod, by Service: (begin, end, yes)
         self.pods, self.sweeps, self.latest = {}, collections.defaultdict(list), collections.defaultdict(dict)
         entries = collections.defaultdict(list)
@@ -84,6 +87,7 @@ class World:
             self.series[entry["address"]][key].add(entry["begin"], entry["end"], text)
 
     def take_path(self, entry):
+        self.instances[entry["address"]] = entry.get("instance")
         self.paths[entry.get("vantage", ""), entry["address"], entry["protocol"], entry["zone"]].add(entry["begin"], entry["end"], entry["text"])
 
     def take_ready(self, entry):
@@ -103,6 +107,24 @@ class World:
     def possible(looks, begin, end):
         """Returns what may have been so at a moment between two times: a set of True and False, empty if nothing is known."""
         return {yes for i, (b, _, yes) in enumerate(looks) if b - LOOK <= end and (i + 1 == len(looks) or looks[i + 1][1] >= begin)}
+
+    def unrouted(self):
+        """Returns when Services had no endpoints although their pods were ready, after Kubernetes itself had been disturbed: its controllers
+        take up to half a minute to go on."""
+        found = []
+        for service, looks in self.has_endpoints.items():
+            changes = sorted([(b, "routed", yes) for b, _, yes in looks] + [(b, "ready", yes) for b, _, yes in self.ready[service + "-0"]])
+            now, since = {}, None
+            for at, what, yes in changes:
+                now[what] = yes
+                kept = now == {"ready": True, "routed": False}
+                if kept and since is None:
+                    since = at
+                elif not kept and since is not None:
+                    if any(f["kind"] in KUBERNETES_FAULTS for f in self.faults_between(since - KUBERNETES_BACK, at, None)):
+                        found.append({"begin": since, "end": at, "scope": [service + "-0"], "fleet": service.split("-")[0]})
+                    since = None
+        return found
 
     def client_paths(self, zone):
         """Returns (address, protocol, answers) of the ways of clients here to the Services of a zone's servers, without load balancers."""
@@ -275,9 +297,17 @@ class Judge:
         begin, end = self.span(entry)
         for zone in zones:
             for address, protocol, texts in self.on_paths(zone, self.known_since(begin, end), end):
-                if texts and texts <= NO_ANSWER:
+                if texts and texts <= NO_ANSWER and not self.was_open(zone, address, self.known_since(begin, end), end):
                     self.violate("falsePath", entry["begin"], f'{entry["verb"]} {item["name"]}: InSync, and clients got no answer at {address} over '
                                  f"{protocol} all the time")
+
+    def was_open(self, zone, address, begin, end):
+        """Reports whether clients here were answered at an address over another protocol: then it may have answered over this one, too, for a
+        moment between two questions."""
+        instance = self.world.instances.get(address)
+        if any(f["kind"] in ONE_PROTOCOL for f in self.world.faults_between(begin - NEAR, end, instance and instance + "-0")):
+            return False
+        return any(texts and "answer" in texts for a, _, texts in self.on_paths(zone, begin, end) if a == address)
 
     def end_of(self, address, keys, entry):
         return max(self.world.series[address][k].around(*self.span(entry))[1] for k in keys)
@@ -355,7 +385,7 @@ class Judge:
             if of == "Service" and not vantage:
                 window = self.known_since(begin, end), end
             elif observed is not None:
-                window = observed - VANTAGE_WAIT, observed + VANTAGE_WAIT
+                window = observed - PATH_AGE, observed + VANTAGE_WAIT
             else:
                 continue
             covered = series.around(*window)
@@ -365,7 +395,7 @@ class Judge:
                 self.undecided += 1
             elif texts <= GETS[state]:
                 self.count()
-            elif state != "InSync" and any(f["kind"] != "cut-clients" or vantage for f in near):
+            elif state != "InSync" and any(f["kind"] != "cut-clients" or vantage for f in near) or state == "InSync" and not vantage and self.was_open(zone, address, *window):
                 self.undecided += 1
             else:
                 self.count()
@@ -574,6 +604,7 @@ class Convergence:
     def __init__(self, world):
         self.world = world
         self.lists = [s for s in world.statuses if s["verb"] == "list"]
+        self.disturbances = sorted(world.faults + world.unrouted(), key=lambda d: d["begin"])
 
     def of(self, fault):
         """Returns (seconds, what came last, seconds by the clock); seconds are None if the history ends before."""
@@ -587,9 +618,10 @@ class Convergence:
         return moment - fault["end"] - self.disturbed(fault, moment), what, moment - fault["end"]
 
     def disturbed(self, fault, moment):
-        """Returns for how long other faults concerned the same servers between the end of a fault and a moment."""
+        """Returns for how long other faults concerned the same servers between the end of a fault and a moment, or Kubernetes kept clients from
+        them."""
         reached, total = fault["end"], 0
-        for other in self.world.faults:  # in the order of their beginnings
+        for other in self.disturbances:  # in the order of their beginnings
             begin, end = max(other["begin"], reached), min(other["end"], moment)
             if other is not fault and begin < end and self.meet(fault, other):
                 total, reached = total + end - begin, end

@@ -258,19 +258,30 @@ class JudgeTest(unittest.TestCase):
         self.check([*not_answered, zone("InSync"), fault("cut-dns-in", 15, 18)], rows=1, falsePath=1)
         self.check([*answered, zone("Unreachable"), fault("cut-clients", 15, 18)], rows=1, falsePath=1)
 
+    def test_service_that_answers_for_a_moment(self):
+        """A Service that answered over TCP may have answered over UDP, too, unless one protocol alone was cut off."""
+        def over(protocol, entries):
+            return [e | {"protocol": protocol, "instance": "duo-primary-0"} for e in entries]
+        tcp = clients(10, 18, "silent") + clients(18, 19, "answer") + clients(19, 25, "silent")
+        row = zone_with([["10.96.0.1", "UDP", "InSync", "duo-primary-0", "Service", "", 20, "", []]])
+        silent = over("UDP", clients(10, 25, "silent"))
+        self.check([*silent, *over("TCP", clients(10, 25, "silent")), row], rows=1, falsePath=1)
+        self.check([*silent, *over("TCP", tcp), row])
+        self.check([*silent, *over("TCP", tcp), fault("cut-path", 10, 25), row], rows=1, falsePath=1)
+
     def test_paths_from_elsewhere(self):
         """A row of a vantage is about the moment at which it asked."""
         def zone(state, observed=20, address="10.96.0.1", vantage="far", of="Service"):
             return zone_with([[address, "TCP", state, "duo-primary-0", of, vantage, observed, "", []]], begin=30)
 
         here = clients(10, 32, "answer")
-        cut = [*here, *clients(10, 17, "answer", vantage="far"), *clients(17, 26, "silent", vantage="far"), *clients(26, 32, "answer", vantage="far")]
+        cut = [*here, *clients(4, 16, "answer", vantage="far"), *clients(16, 29, "silent", vantage="far"), *clients(29, 42, "answer", vantage="far")]
         self.check([*cut, zone("Unreachable")], rows=1)
         self.check([*cut, zone("InSync")], rows=1, falsePath=1)
-        self.check([*cut, zone("InSync", observed=14)], rows=1)
+        self.check([*cut, zone("InSync", observed=10)], rows=1)
         self.check([*cut, zone("InSync", observed=25)], rows=0)
-        self.check([*cut, zone("Unreachable", observed=29)], rows=1, falsePath=1)
-        self.check([*cut, zone("Unreachable", observed=29), fault("cut-clients", 17, 27)], rows=0)
+        self.check([*cut, zone("Unreachable", observed=33)], rows=1, falsePath=1)
+        self.check([*cut, zone("Unreachable", observed=33), fault("cut-clients", 17, 31)], rows=0)
         self.check([*here, zone("InSync")], rows=0)
         balanced = clients(10, 32, "silent", address="198.51.100.11")
         self.check([*balanced, zone("InSync", address="198.51.100.11", vantage="", of="External")], rows=1, falsePath=1)

@@ -166,7 +166,8 @@ class Observer:
                     questions.enter_network(self.config["far"])
                 begin = time.time()
                 last[zone] = text = questions.client_text(address, protocol, zone)
-                self.history.write(op="path", begin=begin, end=time.time(), address=address, protocol=protocol, zone=zone, vantage=place, text=text)
+                self.history.write(op="path", begin=begin, end=time.time(), address=address, instance=instance, protocol=protocol, zone=zone, vantage=place,
+                                   text=text)
             finally:
                 waiting.release()
 
