@@ -1,6 +1,9 @@
 package declaration
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestRawDataOfKnownTypes: bytes of a type that has rules are refused if BIND refuses them.
 func TestRawDataOfKnownTypes(t *testing.T) {
@@ -17,6 +20,9 @@ func TestRawDataOfKnownTypes(t *testing.T) {
 		d := typedValues(tc.rrtype, []string{tc.data}, "example.test.")
 		if (d.err == nil) != tc.good {
 			t.Errorf("%s %s becomes %q, %v", tc.rrtype, tc.data, d.rdata, d.err)
+		}
+		if d.err != nil && !strings.Contains(d.err.Error(), "no data of a record of type") {
+			t.Errorf("%s %s: %v", tc.rrtype, tc.data, d.err)
 		}
 	}
 }

@@ -68,13 +68,13 @@ func readRelative(rrtype uint16, field, text, origin string) (canonical, spelled
 // host would become another one.
 func parseByRules(rrtype uint16, text string) (canonical string, err error) {
 	key := rrset.Key{Type: rrtype}
-	if canonical, err = rrset.Parse(key, text); err != nil || !strings.HasPrefix(text, `\#`) {
+	if canonical, err = rrset.Parse(key, text); !strings.HasPrefix(text, `\#`) {
 		return canonical, err
 	}
 	again, errAgain := rrset.Parse(key, canonical)
 	fields := strings.Fields(text)
-	if errAgain != nil || again != canonical || len(fields) < 2 || fields[1] != strconv.Itoa(rdataLength(rrtype, canonical)) {
-		return "", fmt.Errorf("the bytes %q are no data of a %s record", shortenText(text), rrset.TypeName(rrtype))
+	if err != nil || errAgain != nil || again != canonical || len(fields) < 2 || fields[1] != strconv.Itoa(rdataLength(rrtype, canonical)) {
+		return "", fmt.Errorf("the bytes %q are no data of a record of type %s", shortenText(text), rrset.TypeName(rrtype))
 	}
 	return canonical, nil
 }
