@@ -505,7 +505,8 @@ func TestOwnNamespaceComesFirst(t *testing.T) {
 				t.Fatal(err)
 			}
 			of := func(o Object) (d Declaration) {
-				for _, d = range z.Of(KeyOf(o)) {
+				for _, each := range z.Of(KeyOf(o)) {
+					d = each
 				}
 				return d
 			}
