@@ -68,18 +68,18 @@ build: ## Build lockstep and its kubectl plugin for this machine into _output/bi
 GATE := go run ./test/gate
 
 # What a failed test cannot be blamed on is done before the first one runs. Two of these stages run at the same time, then the cluster
-# tests, with nothing beside them.
-BESIDES := verify lint test-bare test-conformance cluster-test test-coredns test-page test-chart-render
+# tests, with nothing beside them. The longest comes first.
+BESIDES := test-bare lint verify test-unit-large test-conformance cluster-test test-coredns test-page test-chart-render
 STAGES  := prepare $(BESIDES) test-isolated test-serial fuzz
 # The stages that run no tests, and the names that test/gate has for the others.
 PLAIN   := prepare verify lint
 # As plain, of make test-all.
 LONG_PLAIN := fuzz
-TESTS   := unit unit-release conformance-9.20 cluster-test coredns page chart-render isolated serial
+TESTS   := unit unit-large unit-release conformance-9.20 cluster-test coredns page chart-render isolated serial
 LONG    := conformance-9.18 cluster-9.18 zone-files answers dnssec-faults many-dnssec-faults outside random migrations demos demo-sources guides ui monitoring chart-kinds chart-release gitops acme release faults
 
 .PHONY: check
-check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
+check: verify lint test-unit test-unit-large ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
 
 .PHONY: test
 ifeq ($(RUN),)
@@ -143,9 +143,12 @@ prepare: setup-test cluster-ready build bind external-dns cluster-api ## Build a
 LINK := -ldflags='-s -w'
 SELECT = $(if $(RUN),-select '$(RUN)')
 
-.PHONY: test-unit test-coredns test-page test-chart-render test-dnssec-faults
+.PHONY: test-unit test-unit-large test-coredns test-page test-chart-render test-dnssec-faults
 test-unit: setup-test ## Unit tests, and tests against named on loopback, with the race detector; results of unchanged packages come from Go's cache
 	$(GATE) run $(SELECT) unit unit-release
+
+test-unit-large: setup-test ## Unit tests with thousands of objects, without the race detector
+	$(GATE) run $(SELECT) unit-large
 
 test-coredns: ## CoreDNS with etcd as a place of zones, against real servers; a module of its own
 	$(GATE) run $(SELECT) coredns

@@ -66,6 +66,10 @@ const twoCores = "-test.parallel=8"
 // raced are the flags that report data races.
 var raced = []string{"-race"}
 
+// large are unit tests in which the race detector finds nothing that smaller ones would not show, and makes minutes of seconds.
+var large = []string{"TestBuilderIsBuild", "TestClusterOfAHundred", "TestFixedPointOfLargeZones", "TestIndexFollowsEventsAsIfMadeFromScratch", "TestManyServices",
+	"TestSettingsLeaveOthers", "TestValidIsDecodable", "TestWords"}
+
 // What depends on the release of BIND, in tests that run named on loopback and in those on the cluster. Both run with the other release, too.
 var (
 	conformance = []string{"TestConformance", "TestStatements", "TestGuestKeys", "TestGuestBesideAllowTransfer", "TestKeysBelowEachOther", "TestFormerSourceIsDropped", "TestKeyRotation",
@@ -81,9 +85,11 @@ func programs(release string) []string {
 
 // stages is the one place that says which test runs when. TestEveryTestHasAStage holds it against the code.
 var stages = []stage{
-	{name: "unit", lane: laneCheck, buildFlags: raced, without: slices.Concat(zoneFiles, answers), packages: []string{"./apiserver/...", "./cmd/...", "./extensions/...", "./manifests/...", "./pkg/...", "./webhook/...",
+	{name: "unit", lane: laneCheck, buildFlags: raced, without: slices.Concat(large, zoneFiles, answers), packages: []string{"./apiserver/...", "./cmd/...", "./extensions/...", "./manifests/...", "./pkg/...", "./webhook/...",
 		"./test/bench/report", "./test/docs", "./test/fault", "./test/gate", "./test/heap", "./test/kube", "./test/lint/...", "./test/model", "./test/monitoring"},
 		flags: []string{"-timeout=30m"}}, // The race detector makes imports of 100,000 records take minutes.
+	{name: "unit-large", lane: laneCheck, only: large, packages: []string{"./apiserver/evaluate", "./extensions/externaldns", "./extensions/zoneimport", "./pkg/declared/source",
+		"./pkg/fleet/cluster", "./pkg/fleet/named", "./pkg/kube/schema", "./test/docs"}},
 	{name: "unit-release", lane: laneCheck, module: "release", packages: []string{"./..."}, without: []string{"TestRelease"}},
 
 	{name: "conformance-9.20", lane: laneGate, again: true, environment: programs("9.20"), buildFlags: raced, flags: []string{"-count=1"}, only: conformance,
