@@ -2,6 +2,7 @@ package syncstatus
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -156,17 +157,17 @@ func (v statusFacts) propagated() status.Verdict {
 // summarizeRows returns the verdict over some rows: True if all are in sync, Unknown if the others could not be asked, else
 // False with the most severe state as the reason.
 func summarizeRows(rows []syncv1.ServerStatus, one, many string) status.Verdict {
-	in := countState(rows, syncv1.StateInSync)
-	if len(rows) == 1 {
+	in, all := countServers(rows)
+	if all == 1 {
 		many = one
 	}
-	message := fmt.Sprintf("%d of %d %s in sync", in, len(rows), many)
-	if in == len(rows) {
+	message := fmt.Sprintf("%d of %d %s in sync", in, all, many)
+	if in == all {
 		return status.True(string(syncv1.StateInSync), message)
 	}
 	worst, names := worstState(rows)
 	message += fmt.Sprintf("; %s: %s", worst, strings.Join(names, ", "))
-	if in+countState(rows, syncv1.StateUnreachable) == len(rows) {
+	if countState(rows, syncv1.StateInSync)+countState(rows, syncv1.StateUnreachable) == len(rows) {
 		return status.Unknown(string(worst), message)
 	}
 	return status.False(string(worst), message)
@@ -176,8 +177,8 @@ func worstState(rows []syncv1.ServerStatus) (syncv1.ServerState, []string) {
 	for _, state := range severity {
 		var names []string
 		for _, r := range rows {
-			if r.State == state {
-				names = append(names, r.ServerName())
+			if name := r.ServerName(); r.State == state && !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
 		if len(names) > 0 {
@@ -197,10 +198,32 @@ func countState(rows []syncv1.ServerStatus, state syncv1.ServerState) int {
 	return n
 }
 
-func summarizeServers(rows []syncv1.ServerStatus) syncv1.Summary {
-	return syncv1.Summary{
-		Servers:     int32(len(rows)),                                 //nolint:gosec // pods
-		InSync:      int32(countState(rows, syncv1.StateInSync)),      //nolint:gosec // pods
-		Unreachable: int32(countState(rows, syncv1.StateUnreachable)), //nolint:gosec // pods
+// countServers counts servers, and those of which all rows are in sync.
+func countServers(rows []syncv1.ServerStatus) (in, all int) {
+	all = serversWith(rows, func(*syncv1.ServerStatus) bool { return true })
+	return all - serversWith(rows, func(r *syncv1.ServerStatus) bool { return r.State != syncv1.StateInSync }), all
+}
+
+// serversWith counts the servers of which a row is such. A DNSEndpoint has a row for each of its zones on a server, all else one for each
+// server.
+func serversWith(rows []syncv1.ServerStatus, isSuch func(*syncv1.ServerStatus) bool) int {
+	type server struct{ namespace, name string }
+	n, seen := 0, map[server]bool{}
+	for i := range rows {
+		if !isSuch(&rows[i]) {
+			continue
+		}
+		if rows[i].Zone == "" {
+			n++
+		} else {
+			seen[server{rows[i].Namespace, rows[i].ServerName()}] = true
+		}
 	}
+	return n + len(seen)
+}
+
+func summarizeServers(rows []syncv1.ServerStatus) syncv1.Summary {
+	in, all := countServers(rows)
+	unreachable := serversWith(rows, func(r *syncv1.ServerStatus) bool { return r.State == syncv1.StateUnreachable })
+	return syncv1.Summary{Servers: int32(all), InSync: int32(in), Unreachable: int32(unreachable)} //nolint:gosec // pods
 }

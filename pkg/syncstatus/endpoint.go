@@ -34,7 +34,12 @@ func EndpointStatus(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, n
 		v.stalled = cmp.Or(v.stalled, ev.zoneFailure(e.Namespace))
 		out.RRsets = mergeRRsets(out.RRsets, p.desiredRRsets())
 		rows, waiting := p.serverRowsFor(e.Namespace)
-		v.gaps, out.Chain = append(v.gaps, ev.gaps...), append(out.Chain, ev.chain(rows, p.keys)...)
+		out.Chain = append(out.Chain, ev.chain(rows, p.keys)...)
+		for _, gap := range ev.gaps {
+			if !slices.Contains(v.gaps, gap) {
+				v.gaps = append(v.gaps, gap)
+			}
+		}
 		for i := range rows {
 			rows[i].Zone = ev.shortName()
 		}

@@ -61,7 +61,7 @@ func TestEndpoint(t *testing.T) {
 		silent   string // in no message
 	}{
 		"every server of both zones serves it": {
-			want: outcome{syncv1.PhaseInSync, four, lags, accepted, inStep, inStep, ""}, zone: "example.com,example.org", says: "4 of 4 servers",
+			want: outcome{syncv1.PhaseInSync, four, lags, accepted, inStep, inStep, ""}, zone: "example.com,example.org", says: "2 of 2 servers in sync",
 		},
 		"a secondary of one zone is behind": {
 			change: func(zone, server int, o *observe.Observation) {
@@ -70,7 +70,7 @@ func TestEndpoint(t *testing.T) {
 				}
 			},
 			want: outcome{syncv1.PhasePropagating, states("InSync", "InSync", "InSync", "Stale"), []int64{0, 0, 0, 1}, accepted, inStep, "False Stale", ""},
-			zone: "example.com,example.org",
+			zone: "example.com,example.org", says: "1 of 2 servers in sync; Stale: secondary-0-0",
 		},
 		"not programmed in one zone yet": {
 			endpoint: func(e *v1alpha1.DNSEndpoint) { e.Status.Zones = e.Status.Zones[:1] },
@@ -80,7 +80,7 @@ func TestEndpoint(t *testing.T) {
 				}
 			},
 			want: outcome{syncv1.PhasePropagating, states("InSync", "InSync", "Stale", "Stale"), lags, accepted, "False Stale", "False Stale", ""},
-			zone: "example.com,example.org", says: "2 of 4",
+			zone: "example.com,example.org", says: "0 of 2 servers in sync; Stale: primary-0-0, secondary-0-0",
 		},
 		"gone from one zone": {
 			change: func(zone, _ int, o *observe.Observation) {

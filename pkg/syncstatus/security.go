@@ -89,16 +89,12 @@ const (
 // validated is the verdict over the security of all rows; without a Status if nothing was validated.
 func (v statusFacts) validated() (out status.Verdict) {
 	for _, security := range securitySeverity {
-		n := 0
-		for i := range v.rows {
-			if v.rows[i].Security == security {
-				n++
-			}
-		}
+		n := serversWith(v.rows, func(r *syncv1.ServerStatus) bool { return r.Security == security })
 		if n == 0 {
 			continue
 		}
-		count := fmt.Sprintf("%d of %d servers %s", n, len(v.rows), security)
+		_, all := countServers(v.rows)
+		count := fmt.Sprintf("%d of %d servers %s", n, all, security)
 		switch security {
 		case syncv1.SecurityBogus:
 			return status.False(reasonBogus, v.named(count, security))
@@ -124,7 +120,7 @@ func (v statusFacts) named(count string, security syncv1.Security) string {
 			names, message = append(names, v.rows[i].ServerName()), cmp.Or(message, v.rows[i].Message)
 		}
 	}
-	return withRemark(count+": "+strings.Join(names, ", "), message)
+	return withRemark(count+": "+strings.Join(slices.Compact(slices.Sorted(slices.Values(names))), ", "), message)
 }
 
 // findGaps finds what of the chain above the zone could not be reached, or why there is none.
