@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -457,6 +458,46 @@ func TestWarnOfRelativeTargets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := NewHandler(example(t)).Handle(quick(t), request(t, tc.object, ""))
+			if said := strings.Join(answer.Warnings, "\n"); !answer.Allowed || !strings.Contains(said, tc.warns) || tc.warns == "" && said != "" {
+				t.Errorf("allowed = %v (%v), warnings = %q, want %q", answer.Allowed, answer.Result, answer.Warnings, tc.warns)
+			}
+		})
+	}
+}
+
+// An object that has no place in the zone keeps nobody else out of it.
+func TestExcludedExcludesNothing(t *testing.T) {
+	stored := func(kind, name, day, spec string) client.Object {
+		return recordOf(t, "{kind: "+kind+", metadata: {name: "+name+", namespace: dns, uid: "+name+`, labels: {zone: example}, creationTimestamp: "2026-01-`+day+`T00:00:00Z"}, spec: `+spec+"}")
+	}
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		object  string
+		warns   string
+	}{
+		"delegation above older data": {
+			[]client.Object{stored("TXTRecord", "below", "03", "{name: x.lost, text: [x]}"), stored("NSRecord", "lost", "04", "{name: lost, nameserver: ns.test.}")},
+			record("AAAARecord", "a", `{name: lost, ipv6Addresses: ["2001:db8::7"]}`), "",
+		},
+		"delegation at an older alias": {
+			[]client.Object{stored("CNAMERecord", "alias", "03", "{name: lost, target: www}"), stored("NSRecord", "lost", "04", "{name: lost, nameserver: ns.test.}")},
+			record("ARecord", "a", "{name: x.lost, ipv4Addresses: [192.0.2.7]}"), "",
+		},
+		"redirection above older data": {
+			[]client.Object{stored("ARecord", "below", "03", "{name: x.lost, ipv4Addresses: [192.0.2.8]}"), stored("DNSRecord", "lost", "04", "{name: lost, type: DNAME, data: [www.test.]}")},
+			record("ARecord", "a", "{name: y.lost, ipv4Addresses: [192.0.2.7]}"), "",
+		},
+		"alias of a name server beside older data": {
+			[]client.Object{stored("ARecord", "host", "03", "{name: host, ipv4Addresses: [192.0.2.8]}"), stored("CNAMERecord", "lost", "04", "{name: host, target: www}")},
+			record("NSRecord", "a", `{name: "@", nameserver: host}`), "published only until an older object that waits for the name gets it",
+		},
+		"delegation in a DNSEndpoint": {
+			[]client.Object{stored("TXTRecord", "below", "01", "{name: x.leased, text: [x]}")},
+			record("ARecord", "a", "{name: y.leased, ipv4Addresses: [192.0.2.7]}"), "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := NewHandler(example(t, tc.objects...)).Handle(quick(t), request(t, tc.object, ""))
 			if said := strings.Join(answer.Warnings, "\n"); !answer.Allowed || !strings.Contains(said, tc.warns) || tc.warns == "" && said != "" {
 				t.Errorf("allowed = %v (%v), warnings = %q, want %q", answer.Allowed, answer.Result, answer.Warnings, tc.warns)
 			}

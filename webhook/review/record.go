@@ -53,7 +53,7 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 	if len(problems) > 0 {
 		return Result{Problems: problems}, nil
 	}
-	neighbors, err := findRelated(ctx, r.objects, zone, record)
+	related, err := findRelated(ctx, r.objects, zone, record)
 	if err != nil {
 		return Result{}, err
 	}
@@ -61,7 +61,15 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 	if err != nil {
 		return Result{}, err
 	}
+	neighbors := related.all()
 	result := r.conflictsWith(ctx, zone, neighbors, record, old)
+	for len(result.Problems)+len(result.Warnings) > 0 { // What excludes the record may be excluded itself.
+		if more, err := related.widen(ctx); err != nil || !more {
+			break
+		}
+		neighbors = related.all()
+		result = r.conflictsWith(ctx, zone, neighbors, record, old)
+	}
 	result.Warnings = slices.Concat(result.Warnings, r.warnHidden(ctx, zone, neighbors, record), r.warnUnsupported(ctx, zone, neighbors, record))
 	result.Traps = append(recordTraps(record, rdata), relative...)
 	return result, nil

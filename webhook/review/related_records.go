@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/miekg/dns"
@@ -27,7 +28,12 @@ type relatedObjects struct {
 	// endpoints are those endpoints of each DNSEndpoint that were found, by their place.
 	endpoints map[source.ObjectKey]map[int]*v1alpha1.Endpoint
 	found     map[source.ObjectKey]*v1alpha1.DNSEndpoint
+	// around are those of the objects around which others were collected, by the place of their endpoints.
+	around map[source.ID]bool
 }
+
+// maxAround is around how many objects others are collected at most. Of what exceeds it nothing is known that excludes it.
+const maxAround = 256
 
 func newRelatedObjects(o Objects, zone *v1beta1.DNSZone, record v1beta1.Record) (*relatedObjects, error) {
 	apex, err := rrset.CanonicalName(zone.Spec.ZoneName)
@@ -36,7 +42,7 @@ func newRelatedObjects(o Objects, zone *v1beta1.DNSZone, record v1beta1.Record) 
 	}
 	return &relatedObjects{
 		objects: o, zone: zone, apex: apex, itself: source.KeyOf(record), records: map[source.ObjectKey]v1beta1.Record{},
-		endpoints: map[source.ObjectKey]map[int]*v1alpha1.Endpoint{}, found: map[source.ObjectKey]*v1alpha1.DNSEndpoint{},
+		endpoints: map[source.ObjectKey]map[int]*v1alpha1.Endpoint{}, found: map[source.ObjectKey]*v1alpha1.DNSEndpoint{}, around: map[source.ID]bool{},
 	}, nil
 }
 
@@ -58,57 +64,102 @@ func findDeclared(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record 
 	return len(r.records)+len(r.found) > 0, err
 }
 
-// findRelated returns the objects, of each DNSEndpoint only the endpoints that matter, however many it has.
-func findRelated(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v1beta1.Record) ([]source.Object, error) {
-	owner, err := declaration.OwnerName(record.RecordName(), zone.Spec.ZoneName)
-	if err != nil {
-		return nil, fmt.Errorf("naming the record: %w", err)
-	}
+// findRelated collects the objects that may exclude the record or be excluded by it, of each DNSEndpoint only the endpoints that matter,
+// however many it has.
+func findRelated(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v1beta1.Record) (*relatedObjects, error) {
 	r, err := newRelatedObjects(o, zone, record)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.collectAt(ctx, owner); err != nil {
+	at, rdata, err := r.read(record)
+	if err != nil {
 		return nil, err
 	}
-	for name := range parentNames(owner, r.apex) {
+	return r, r.collectAround(ctx, at, rdata)
+}
+
+// widen collects what may exclude the objects that were collected, so that these exclude nothing. It reports whether there is any.
+func (r *relatedObjects) widen(ctx context.Context) (bool, error) {
+	size, records, endpoints := r.size(), maps.Clone(r.records), maps.Clone(r.endpoints)
+	collect := func(id source.ID, at rrset.Key, rdata []string, err error) error {
+		if err != nil || r.around[id] || len(r.around) == maxAround { // What cannot be read excludes nothing.
+			return nil
+		}
+		r.around[id] = true
+		return r.collectAround(ctx, at, rdata)
+	}
+	for key, record := range records {
+		at, rdata, err := r.read(record)
+		if err := collect(source.ID{ObjectKey: key}, at, rdata, err); err != nil {
+			return false, err
+		}
+	}
+	for key, parts := range endpoints {
+		for i, endpoint := range maps.Clone(parts) {
+			at, rdata, err := declaration.EndpointData(endpoint)
+			if err := collect(source.ID{ObjectKey: key, Index: i}, at, rdata, err); err != nil {
+				return false, err
+			}
+		}
+	}
+	return r.size() > size, nil
+}
+
+func (r *relatedObjects) size() int {
+	n := len(r.records)
+	for _, parts := range r.endpoints {
+		n += len(parts)
+	}
+	return n
+}
+
+// read returns what a record declares in the zone.
+func (r *relatedObjects) read(record v1beta1.Record) (at rrset.Key, rdata []string, err error) {
+	if at.Name, err = declaration.OwnerName(record.RecordName(), r.zone.Spec.ZoneName); err != nil {
+		return at, nil, fmt.Errorf("naming the record: %w", err)
+	}
+	if at.Type, rdata, err = declaration.RecordData(record, r.zone.Spec.ZoneName); err != nil {
+		return at, nil, fmt.Errorf("reading the record: %w", err)
+	}
+	return at, rdata, nil
+}
+
+// collectAround collects what may exclude an RRset or be excluded by it.
+func (r *relatedObjects) collectAround(ctx context.Context, at rrset.Key, rdata []string) error {
+	if err := r.collectAt(ctx, at.Name); err != nil {
+		return err
+	}
+	for name := range parentNames(at.Name, r.apex) {
 		if err := r.collectAt(ctx, name, dns.TypeNS, dns.TypeDNAME); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if owner != r.apex {
+	if at.Name != r.apex {
 		if err := r.collectAt(ctx, r.apex, dns.TypeDNAME); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if err := r.collectByType(ctx, record, owner); err != nil {
-		return nil, err
-	}
-	return r.all(), nil
+	return r.collectByType(ctx, at, rdata)
 }
 
 // collectByType collects what only matters to some types: the data that a delegation would hide, and aliases that a name server
 // of the zone would be.
-func (r *relatedObjects) collectByType(ctx context.Context, record v1beta1.Record, owner string) error {
-	switch rrtype := declaration.RecordType(record); {
-	case rrtype == dns.TypeDNAME && owner == r.apex:
+func (r *relatedObjects) collectByType(ctx context.Context, at rrset.Key, rdata []string) error {
+	switch {
+	case at.Type == dns.TypeDNAME && at.Name == r.apex:
 		return r.collectUnder(ctx, zoneKey(r.apex))
-	case rrtype == dns.TypeCNAME:
+	case at.Type == dns.TypeCNAME:
 		return r.collectAt(ctx, r.apex, dns.TypeNS)
-	case rrtype == dns.TypeA || rrtype == dns.TypeAAAA:
-		return r.collectUnder(ctx, nameServerKey(owner), dns.TypeNS)
-	case rrtype == dns.TypeNS && owner == r.apex:
-		_, hosts, err := declaration.RecordData(record, r.zone.Spec.ZoneName)
-		if err != nil {
-			return fmt.Errorf("reading the record: %w", err)
-		}
-		for _, host := range hosts {
+	case at.Type == dns.TypeA || at.Type == dns.TypeAAAA:
+		return r.collectUnder(ctx, nameServerKey(at.Name), dns.TypeNS)
+	case at.Type == dns.TypeNS && at.Name == r.apex:
+		for _, host := range rdata {
 			if err := r.collectAt(ctx, host, dns.TypeCNAME); err != nil {
 				return err
 			}
 		}
-	case rrtype == dns.TypeNS || rrtype == dns.TypeDNAME:
-		if err := r.collectUnder(ctx, belowKey(owner)); err != nil {
+	case at.Type == dns.TypeNS || at.Type == dns.TypeDNAME:
+		if err := r.collectUnder(ctx, belowKey(at.Name)); err != nil {
 			return err
 		}
 		return r.collectGlue(ctx)
