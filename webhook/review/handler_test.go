@@ -505,6 +505,34 @@ func TestExcludedExcludesNothing(t *testing.T) {
 	}
 }
 
+// However many objects are below delegations that exclude each other, a review looks at some thousands at most.
+func TestWideningIsBounded(t *testing.T) {
+	var objects []client.Object
+	name := "x"
+	for range 60 {
+		name += ".n"
+		objects = append(objects, recordOf(t, "{kind: NSRecord, metadata: {name: "+name+", namespace: dns, uid: "+name+`, labels: {zone: example}, creationTimestamp: "2026-01-03T00:00:00Z"}, spec: {name: `+strings.TrimPrefix(name, "x.")+", nameserver: ns.test.}}"))
+	}
+	for i := range 2 * maxRelated {
+		host := fmt.Sprintf("h%d.%s", i, name)
+		objects = append(objects, recordOf(t, fmt.Sprintf("{kind: TXTRecord, metadata: {name: h%d, namespace: dns, uid: h%[1]d, labels: {zone: example}, creationTimestamp: \"2026-01-02T00:00:00Z\"}, spec: {name: %s, text: [x]}}", i, host)))
+	}
+	all := example(t, objects...)
+	added := recordOf(t, record("ARecord", "a", "{name: y."+name+", ipv4Addresses: [192.0.2.7]}"))
+	related, err := findRelated(t.Context(), all, all.zoneCache().ZoneOfRecord(added), added)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range maxWidenings {
+		if _, err := related.widen(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(related.around) > 2 || related.size() < maxRelated {
+		t.Errorf("%d objects were collected, around %d", related.size(), len(related.around))
+	}
+}
+
 // Two names of one server are one server.
 func TestReviewWarnsOfOneAddressForTwoNames(t *testing.T) {
 	for servers, want := range map[string]int{

@@ -63,7 +63,10 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 	}
 	neighbors := related.all()
 	result := r.conflictsWith(ctx, zone, neighbors, record, old)
-	for len(result.Problems)+len(result.Warnings) > 0 { // What excludes the record may be excluded itself.
+	for range maxWidenings { // What excludes the record may be excluded itself.
+		if len(result.Problems)+len(result.Warnings) == 0 {
+			break
+		}
 		if more, err := related.widen(ctx); err != nil || !more {
 			break
 		}

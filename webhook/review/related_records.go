@@ -32,8 +32,13 @@ type relatedObjects struct {
 	around map[source.ID]bool
 }
 
-// maxAround is around how many objects others are collected at most. Of what exceeds it nothing is known that excludes it.
-const maxAround = 256
+// Bounds of widening. Of what exceeds them nothing is known that excludes it.
+const (
+	// maxWidenings is how often it is done for a review, maxAround around how many objects in all.
+	maxWidenings, maxAround = 4, 256
+	// maxRelated is how many objects there are at which it ends.
+	maxRelated = 5000
+)
 
 func newRelatedObjects(o Objects, zone *v1beta1.DNSZone, record v1beta1.Record) (*relatedObjects, error) {
 	apex, err := rrset.CanonicalName(zone.Spec.ZoneName)
@@ -82,7 +87,7 @@ func findRelated(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v
 func (r *relatedObjects) widen(ctx context.Context) (bool, error) {
 	size, records, endpoints := r.size(), maps.Clone(r.records), maps.Clone(r.endpoints)
 	collect := func(id source.ID, at rrset.Key, rdata []string, err error) error {
-		if err != nil || r.around[id] || len(r.around) == maxAround { // What cannot be read excludes nothing.
+		if err != nil || r.around[id] || len(r.around) == maxAround || r.size() > maxRelated { // What cannot be read excludes nothing.
 			return nil
 		}
 		r.around[id] = true
