@@ -63,11 +63,8 @@ Exit code 0: the plan is confirmed, or nothing is held back. 1: you said no. 2: 
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: o.completeArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseZone(args[0])
+			t, err := o.zoneTarget(args[0])
 			if err != nil {
-				return err
-			}
-			if err := o.validateTargets([]target{t}); err != nil {
 				return err
 			}
 			c := confirmation{palette: o.newPalette(cmd.OutOrStdout()), in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr()}
