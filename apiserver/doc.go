@@ -1,5 +1,5 @@
 // Package apiserver is the aggregated API server of group sync.bindy.firestoned.io. It serves syncstatuses (get, list,
-// watch) and the virtual subresource syncstatus of every kind that has one, computed by package engine when they are
+// watch) and the virtual subresource syncstatus of every kind that has one, computed by package refresh when they are
 // asked for.
 //
 // It stores nothing and writes nothing. Discovery, OpenAPI and health wait for no DNS server, so that an outage of DNS,

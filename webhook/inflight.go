@@ -17,7 +17,7 @@ import (
 // need.
 //
 // It answers 503 itself, as HTTP: kube-apiserver counts that as a failed call and goes by the failure policy, whereas a
-// refusal inside a review would be final even for the stamp, which must never hold up anything.
+// refusal inside a review would be final even for marks, which must never hold up anything.
 type requestLimiter struct {
 	synced, draining, closeConnections atomic.Bool
 	places                             *hostShares
@@ -34,7 +34,7 @@ func (l *requestLimiter) setSynced(context.Context) error {
 	return nil
 }
 
-// drain makes a context that ends the delay after the parent. In between the gate lets requests through but says that it is not ready, so
+// drain makes a context that ends the delay after the parent. In between the limiter lets requests through but says that it is not ready, so
 // that nobody connects any more when the server goes away. kube-apiserver goes on using the connections that it has: in the second half
 // of the delay each answer closes its own, for a review that is sent while the server closes the connection is lost.
 func (l *requestLimiter) drain(parent context.Context, delay time.Duration) context.Context {
@@ -61,7 +61,7 @@ func (l *requestLimiter) checkReady(*http.Request) error {
 	return nil
 }
 
-// limit guards a handler with the gate.
+// limit lets a handler serve what the limiter lets through.
 func (l *requestLimiter) limit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if l.closeConnections.Load() {

@@ -61,7 +61,6 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	if o.CertFile == "" {
 		serving = certs.NewFollower(client, types.NamespacedName{Namespace: o.Namespace, Name: certs.WebhookSecret})
 	}
-	caches := cachehealth.NewMonitor()
 	listen := o.serverOptions(serving)
 	if err := o.requireClientCertificates(&listen); err != nil {
 		return nil, err
@@ -77,6 +76,7 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	if err != nil {
 		return nil, err
 	}
+	caches := cachehealth.NewMonitor()
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                 scheme,
 		MapperProvider:         cachehealth.NewMapper,
@@ -88,16 +88,6 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	objects, err := review.NewCachedObjects(mgr.GetCache(), mgr.GetAPIReader(), o.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	reviews := review.NewHandler(objects)
-	reviews.Limits = o.Limits
-	registerReviews(mgr.GetWebhookServer(), proxy, map[string]http.Handler{
-		mark.Path:   limiter.limit(&admission.Webhook{Handler: review.NewMarkingHandler(reviews, o.trustedUsers())}),
-		review.Path: limiter.limit(&admission.Webhook{Handler: reviews}),
-	})
 	checks := map[string]healthz.Checker{"informers": caches.Check}
 	if proxy == nil && o.ClientCAFile == "" { // It has no certificate to show: every check would be logged as an attempt.
 		checks["server"] = mgr.GetWebhookServer().StartedChecker()
@@ -108,7 +98,26 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 			return nil, fmt.Errorf("adding the aggregation layer's certificate: %w", err)
 		}
 	}
+	objects, err := o.serveReviews(mgr, limiter, proxy)
+	if err != nil {
+		return nil, err
+	}
 	return mgr, addProbes(mgr, limiter, objects, serving, checks)
+}
+
+// serveReviews has a manager serve all reviews, and returns what they look objects up in.
+func (o *Options) serveReviews(mgr manager.Manager, limiter *requestLimiter, proxy *frontProxy) (*review.CachedObjects, error) {
+	objects, err := review.NewCachedObjects(mgr.GetCache(), mgr.GetAPIReader(), o.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	reviews := review.NewHandler(objects)
+	reviews.Limits = o.Limits
+	registerReviews(mgr.GetWebhookServer(), proxy, map[string]http.Handler{
+		mark.Path:   limiter.limit(&admission.Webhook{Handler: review.NewMarkingHandler(reviews, o.trustedUsers())}),
+		review.Path: limiter.limit(&admission.Webhook{Handler: reviews}),
+	})
+	return objects, nil
 }
 
 // transformForCache drops what no review looks at from objects that enter a cache, and has them share what many have in common.

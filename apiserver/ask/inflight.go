@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// inflight does once what many want at the same time.
+// inflight does once what many want at the same time: fifty readers of one zone cost each server one question
+// (TestSharedAnswerCountsOnce). Unlike singleflight of golang.org/x/sync it asks once more for those whose request came after the question.
 type inflight[K comparable] struct {
 	mu    sync.Mutex
 	tasks map[K]chan struct{}

@@ -33,21 +33,25 @@ func (a *Asker) askResolvable(ctx context.Context, subjects []*desired.Subject, 
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, s := range subjects {
-		if s == nil {
-			continue
-		}
-		for z, keys := range resolvable(s) {
-			for _, server := range z.Servers {
-				if server.ReadBy != v1beta1.ReadByQuery {
-					wg.Go(func() { a.askNames(ctx, z, server, keys, since) })
-				}
-			}
-		}
-		for z, server := range readByQuery(s) {
-			wg.Go(func() { a.askObject(ctx, z, server, s.Key, since) })
+		if s != nil {
+			a.askDeclared(ctx, &wg, s, since)
 		}
 	}
 	wg.Wait()
+}
+
+// askDeclared begins to ask the servers of one object.
+func (a *Asker) askDeclared(ctx context.Context, wg *sync.WaitGroup, s *desired.Subject, since time.Time) {
+	for z, keys := range resolvable(s) {
+		for _, server := range z.Servers {
+			if server.ReadBy != v1beta1.ReadByQuery {
+				wg.Go(func() { a.askNames(ctx, z, server, keys, since) })
+			}
+		}
+	}
+	for z, server := range readByQuery(s) {
+		wg.Go(func() { a.askObject(ctx, z, server, s.Key, since) })
+	}
 }
 
 // resolvable yields the zones with data of an object, each with the names and types that resolvers get because of it.

@@ -22,6 +22,8 @@ var errTooSlow = errors.New("the server has not answered within the deadline")
 
 // patience bounds how long servers are waited for. A silent one is given up at the deadline. A question to a server that is asked
 // about thousands of zones waits for its turn first: it has the deadline, and more time for each answer that the server gives meanwhile.
+// With a fixed deadline of two seconds, 1,800 of 5,000 zones on a server that answers in 20 ms would pass for unreachable
+// (TestServerOfManyZones).
 type patience struct {
 	deadline time.Duration
 

@@ -34,6 +34,15 @@ const (
 // askParents asks the servers of the zones above some: where a zone or its parent is signed, for answers from since or later; elsewhere as
 // far as the last answers are old.
 func (a *Asker) askParents(ctx context.Context, zones map[*desired.Zone]bool, since time.Time) {
+	var wg sync.WaitGroup
+	for from, parents := range a.parentsDue(zones, since) {
+		wg.Go(func() { a.askZones(ctx, parents, from) })
+	}
+	wg.Wait()
+}
+
+// parentsDue returns which zones above some are to be asked, by the age that answers may have.
+func (a *Asker) parentsDue(zones map[*desired.Zone]bool, since time.Time) map[time.Time]map[*desired.Zone]bool {
 	now := time.Now()
 	old, due := now.Add(-chainAge), map[time.Time]map[*desired.Zone]bool{}
 	signed := map[*desired.Zone]bool{}
@@ -51,22 +60,18 @@ func (a *Asker) askParents(ctx context.Context, zones map[*desired.Zone]bool, si
 			if since.After(from) && (isSigned(below) || isSigned(p)) {
 				from = since
 			}
+			if due[from] == nil {
+				due[from] = map[*desired.Zone]bool{}
+			}
 			if due[from][p] {
 				break
 			}
 			if !zones[p] && a.isOld(p, from) {
-				if due[from] == nil {
-					due[from] = map[*desired.Zone]bool{}
-				}
 				due[from][p] = true
 			}
 		}
 	}
-	var wg sync.WaitGroup
-	for from, parents := range due {
-		wg.Go(func() { a.askZones(ctx, parents, from) })
-	}
-	wg.Wait()
+	return due
 }
 
 func (a *Asker) isOld(z *desired.Zone, since time.Time) bool {

@@ -91,12 +91,24 @@ func (a *Answers) entryAt(place Place) *zoneAnswer {
 
 // Keep takes over an answer to a question for a zone's content.
 func (a *Answers) Keep(place Place, o observe.Observation) {
+	notify(place, a.replaceFull(place, o))
+}
+
+// notify says to some holders that an answer has changed.
+func notify(place Place, holders []Holder) {
+	for _, h := range holders {
+		h.AnswerChanged(place)
+	}
+}
+
+// replaceFull returns the holders to whom the answer is news.
+func (a *Answers) replaceFull(place Place, o observe.Observation) (holders []Holder) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	z := a.entryAt(place)
 	was := z.full
 	if was != nil && o.Precedes(was) {
-		a.mu.Unlock()
-		return
+		return nil
 	}
 	if was != nil {
 		o.Answers = was.Answers
@@ -105,15 +117,11 @@ func (a *Answers) Keep(place Place, o observe.Observation) {
 	if z.serial != nil && !o.At.Before(z.serial.At) {
 		z.serial = nil
 	}
-	var holders []Holder
 	if was == nil || !IsSameAnswer(was, &o) {
 		holders = slices.Clone(z.holders)
 	}
 	a.sweepOldAnswers()
-	a.mu.Unlock()
-	for _, h := range holders {
-		h.AnswerChanged(place)
-	}
+	return holders
 }
 
 // maxAsked bounds the names and types of a place of which it is kept that the server answers something else than it holds.
@@ -122,23 +130,24 @@ const maxAsked = 256
 // KeepAsked takes over what a server answers to whoever asks for names and types. Only what differs from the zone's content
 // is kept, and beside the answers of a zone below it all that was asked there.
 func (a *Answers) KeepAsked(place Place, asked map[rrset.Key]observe.Answer) {
+	notify(place, a.addAsked(place, asked))
+}
+
+// addAsked returns the holders to whom the answers are news.
+func (a *Answers) addAsked(place Place, asked map[rrset.Key]observe.Answer) (holders []Holder) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	z := a.zones[place]
 	if z == nil || z.full == nil || len(asked) == 0 {
-		a.mu.Unlock()
-		return
+		return nil
 	}
 	full := *z.full
 	full.Answers = mergeAnswers(full.Answers, asked)
-	var holders []Holder
 	if !maps.EqualFunc(full.Answers, z.full.Answers, observe.Answer.Says) {
 		holders = slices.Clone(z.holders)
 	}
 	z.full = &full
-	a.mu.Unlock()
-	for _, h := range holders {
-		h.AnswerChanged(place)
-	}
+	return holders
 }
 
 func mergeAnswers(known, asked map[rrset.Key]observe.Answer) map[rrset.Key]observe.Answer {

@@ -8,12 +8,11 @@
 package refresh
 
 import (
-	"golang.org/x/time/rate"
-
 	"context"
 	"errors"
 	"time"
 
+	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/apiserver/ask"

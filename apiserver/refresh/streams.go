@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 )
 
-// NotificationOpener reads the notification stream of one server to its end, as bindcar.Client.Notices does.
+// NotificationOpener reads the notification stream of one server to its end, as bindcar.Client.ReadNotifications does.
 type NotificationOpener func(ctx context.Context, server Peer, fn func(bindcar.Notification)) error
 
 // Peer is a server with a notification stream: where it answers DNS, and the Bind9Instance that it is part of.

@@ -211,11 +211,16 @@ func (t *tracker) takeAnswers() {
 	t.mu.Unlock()
 	for place := range changed {
 		for w := range t.zonesByName[place.Zone] {
-			for i, s := range w.zone.Servers {
-				if s.Peer() == place.Server {
-					t.takeAnswer(w, i)
-				}
-			}
+			t.takeAnswersOf(w, place.Server)
+		}
+	}
+}
+
+// takeAnswersOf looks at the present answer of a server of a zone, which may have it under several names.
+func (t *tracker) takeAnswersOf(w *trackedZone, server observe.Peer) {
+	for i, s := range w.zone.Servers {
+		if s.Peer() == server {
+			t.takeAnswer(w, i)
 		}
 	}
 }

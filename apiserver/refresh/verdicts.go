@@ -69,39 +69,31 @@ type request struct {
 // once: it does not wait for the servers of the others.
 func (r *Refresher) confirmedVerdicts(ctx context.Context, keys []desired.Key, q request) []*syncv1.SyncStatus {
 	verdicts, evaluatedFrom, found := r.evaluate(ctx, keys, q)
-	found = slices.DeleteFunc(found, func(f finding) bool { return q.rounds == maxConfirmations || q.confirmed[f.key] == f.digest })
-	doubtful := make([]bool, len(keys))
-	for _, f := range found {
-		q.confirmed[f.key], doubtful[f.index] = f.digest, true
-	}
 	if ctx.Err() != nil {
 		return make([]*syncv1.SyncStatus, len(keys))
 	}
+	found = slices.DeleteFunc(found, func(f finding) bool { return q.rounds == maxConfirmations || q.confirmed[f.key] == f.digest })
 	sure := slices.Clone(verdicts)
-	for i := range sure {
-		if doubtful[i] {
-			sure[i] = nil
-		}
+	var doubtful []int // indexes of keys
+	for _, f := range found {
+		q.confirmed[f.key], sure[f.index] = f.digest, nil
+		doubtful = append(doubtful, f.index)
 	}
-	for _, i := range r.publisher.Publish(evaluatedFrom, sure...) {
-		doubtful[i] = true
-	}
-	var again []desired.Key
-	var indexes []int
-	for i, k := range keys {
-		if doubtful[i] {
-			again, indexes = append(again, k), append(indexes, i)
-		}
-	}
-	if len(again) == 0 {
+	doubtful = append(doubtful, r.publisher.Publish(evaluatedFrom, sure...)...)
+	slices.Sort(doubtful)
+	if len(doubtful) == 0 {
 		return verdicts
 	}
 	if len(found) > 0 {
 		r.confirm(ctx, found)
 		q.rounds++
 	}
+	again := make([]desired.Key, len(doubtful))
+	for n, i := range doubtful {
+		again[n] = keys[i]
+	}
 	for n, v := range r.confirmedVerdicts(ctx, again, q) {
-		verdicts[indexes[n]] = v
+		verdicts[doubtful[n]] = v
 	}
 	return verdicts
 }

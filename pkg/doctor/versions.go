@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -37,17 +38,15 @@ func imagesOf(all []appsv1.Deployment) map[string][]string {
 		if !slices.Contains(deploymentNames, d.Name) {
 			continue
 		}
-		for _, c := range d.Spec.Template.Spec.Containers {
-			if d.Name != "lockstep-"+c.Name {
-				continue // somebody's own
-			}
-			users[c.Image] = append(users[c.Image], c.Name)
-			for _, e := range c.Env {
-				if e.Name == "LOCKSTEP_IMAGE" {
-					image := imageOfSidecars(e.Value, c.Args)
-					users[image] = append(users[image], "sidecars")
-				}
-			}
+		own := slices.IndexFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return d.Name == "lockstep-"+c.Name })
+		if own < 0 {
+			continue
+		}
+		c := d.Spec.Template.Spec.Containers[own]
+		users[c.Image] = append(users[c.Image], c.Name)
+		if i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "LOCKSTEP_IMAGE" }); i >= 0 {
+			image := imageOfSidecars(c.Env[i].Value, c.Args)
+			users[image] = append(users[image], "sidecars")
 		}
 	}
 	return users

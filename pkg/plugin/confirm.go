@@ -63,11 +63,8 @@ Exit code 0: the plan is confirmed, or nothing is held back. 1: you said no. 2: 
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: o.completeArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseZone(args[0])
+			t, err := o.zoneTarget(args[0])
 			if err != nil {
-				return err
-			}
-			if err := o.validateTargets([]target{t}); err != nil {
 				return err
 			}
 			c := confirmation{palette: o.newPalette(cmd.OutOrStdout()), in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr()}
@@ -217,20 +214,25 @@ func heldChanges(statuses []v1alpha1.SyncStatus, zone string) []forecast.Change 
 	for i := range statuses {
 		s := &statuses[i]
 		for _, row := range s.Servers {
-			if row.State != v1alpha1.StateHeld || row.Zone != "" && row.Zone != zone {
-				continue
-			}
-			for _, have := range row.Observed {
-				want := slices.IndexFunc(s.RRsets, func(r v1alpha1.RRset) bool { return r.Name == have.Name && r.Type == have.Type })
-				if want >= 0 && have.Type != "SOA" { // which changes with every other RRset
-					changes = addHeld(changes, have, s.RRsets[want], s.ObjectRef)
-				}
+			if row.State == v1alpha1.StateHeld && (row.Zone == "" || row.Zone == zone) {
+				changes = addHeldOn(changes, row, s)
 			}
 		}
 	}
 	slices.SortFunc(changes, func(a, b forecast.Change) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Type, b.Type))
 	})
+	return changes
+}
+
+// addHeldOn adds what one server holds of an object.
+func addHeldOn(changes []forecast.Change, row v1alpha1.ServerStatus, s *v1alpha1.SyncStatus) []forecast.Change {
+	for _, have := range row.Observed {
+		want := slices.IndexFunc(s.RRsets, func(r v1alpha1.RRset) bool { return r.Name == have.Name && r.Type == have.Type })
+		if want >= 0 && have.Type != "SOA" { // which changes with every other RRset
+			changes = addHeld(changes, have, s.RRsets[want], s.ObjectRef)
+		}
+	}
 	return changes
 }
 

@@ -35,11 +35,8 @@ Exit code 0: every path of clients that is known leads to what the servers have.
 		Example: `  kubectl lockstep path example-com`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseZone(args[0])
+			t, err := o.zoneTarget(args[0])
 			if err != nil {
-				return err
-			}
-			if err := o.validateTargets([]target{t}); err != nil {
 				return err
 			}
 			c, err := o.newClient()
@@ -60,6 +57,15 @@ Exit code 0: every path of clients that is known leads to what the servers have.
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "How long to wait for answers on all paths")
 	return cmd
+}
+
+// zoneTarget reads the argument that names a zone, and validates the flags.
+func (o *commandOptions) zoneTarget(arg string) (target, error) {
+	t, err := parseZone(arg)
+	if err == nil {
+		err = o.validateTargets([]target{t})
+	}
+	return t, err
 }
 
 // parseZone reads the name of a zone, also as KIND/NAME and kind.name.

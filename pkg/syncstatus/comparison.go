@@ -341,16 +341,19 @@ func (c *comparisonCache) countOutOfSync(all []*serverComparison) int {
 			continue
 		}
 		for k := range one.off.All() {
-			if !slices.ContainsFunc(all[:i], func(o *serverComparison) bool {
-				if o == nil {
-					return false
-				}
-				_, counted := o.off.Get(k)
-				return counted
-			}) {
+			if !slices.ContainsFunc(all[:i], func(o *serverComparison) bool { return o.hasOff(k) }) {
 				c.union++
 			}
 		}
 	}
 	return c.union
+}
+
+// hasOff reports whether an RRset is out of sync on the server; false if there is no comparison.
+func (c *serverComparison) hasOff(k rrset.Key) bool {
+	if c == nil {
+		return false
+	}
+	_, off := c.off.Get(k)
+	return off
 }

@@ -85,6 +85,7 @@ func (v statusFacts) newCondition(kind string, s status.Verdict) metav1.Conditio
 }
 
 func (v statusFacts) phase() syncv1.Phase {
+	allInSync := countState(v.rows, syncv1.StateInSync) == len(v.rows)
 	switch {
 	case v.accepted.Status == metav1.ConditionFalse:
 		return syncv1.PhaseFailed
@@ -92,11 +93,11 @@ func (v statusFacts) phase() syncv1.Phase {
 		return syncv1.PhaseInSync
 	case len(v.rows) == 0 || countState(v.rows, syncv1.StateUnreachable) == len(v.rows):
 		return syncv1.PhaseUnknown
-	case countState(v.rows, syncv1.StateInSync) == len(v.rows) && v.access.soon:
+	case allInSync && v.access.soon:
 		return syncv1.PhasePropagating
-	case countState(v.rows, syncv1.StateInSync) == len(v.rows) && v.access.problem != "":
+	case allInSync && v.access.problem != "":
 		return syncv1.PhaseOutOfSync
-	case countState(v.rows, syncv1.StateInSync) == len(v.rows):
+	case allInSync:
 		return syncv1.PhaseInSync
 	case v.stalled != nil:
 		return syncv1.PhaseFailed

@@ -69,11 +69,7 @@ func (ev *Evaluation) accepted(r v1beta1.Record) status.Verdict {
 	if v, found := unsupportedBy(r); found {
 		return v
 	}
-	switch {
-	case decls[0].Note != "":
-		return status.True("Accepted", decls[0].Note)
-	}
-	return status.True("Accepted", "part of zone "+ev.zone.Name)
+	return status.True("Accepted", cmp.Or(decls[0].Note, "part of zone "+ev.zone.Name))
 }
 
 // zonePart is what an object has in one zone.

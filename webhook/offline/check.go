@@ -77,8 +77,8 @@ func (c *Checker) Check(ctx context.Context, objects, before []manifest.Object, 
 			}
 			r.addFinding(r.sources[i], Warning, "admission", path, warning)
 		}
-		for _, trap := range result.Traps {
-			r.addFinding(r.sources[i], Warning, trap.ID, trap.Field, trap.Text)
+		for _, found := range result.Traps {
+			r.addFinding(r.sources[i], Warning, found.ID, found.Field, found.Text)
 		}
 	}
 	slices.SortStableFunc(r.findings, compareFindings)

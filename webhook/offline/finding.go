@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lockstep-dns/lockstep/pkg/kube/manifest"
-	"github.com/lockstep-dns/lockstep/webhook/review"
+	"github.com/lockstep-dns/lockstep/webhook/review/trap"
 )
 
 // Level reports whether an object would be refused or stored with a warning.
@@ -48,8 +48,8 @@ var Rules = withTraps(map[string]string{
 })
 
 func withTraps(rules map[string]string) map[string]string {
-	for _, trap := range review.Traps {
-		rules[trap.ID] = trap.Summary
+	for _, t := range trap.All {
+		rules[t.ID] = t.Summary
 	}
 	return rules
 }
@@ -57,9 +57,9 @@ func withTraps(rules map[string]string) map[string]string {
 // explain returns what "--explain" says about a rule.
 func explain(rule string) string {
 	text := rule + ": " + Rules[rule] + ".\n"
-	for _, trap := range review.Traps {
-		if trap.ID == rule {
-			text += "\n" + trap.Explanation + "\n"
+	for _, t := range trap.All {
+		if t.ID == rule {
+			text += "\n" + t.Explanation + "\n"
 		}
 	}
 	return text

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockstep-dns/lockstep/webhook/review"
+	"github.com/lockstep-dns/lockstep/webhook/review/trap"
 )
 
 const good = `
@@ -257,9 +257,9 @@ func TestExplain(t *testing.T) {
 			t.Errorf("docs/validate.md does not name rule %s", rule)
 		}
 	}
-	for _, trap := range review.Traps {
-		if !strings.Contains(explain(trap.ID), trap.Explanation) {
-			t.Errorf("%s: %q", trap.ID, explain(trap.ID))
+	for _, known := range trap.All {
+		if !strings.Contains(explain(known.ID), known.Explanation) {
+			t.Errorf("%s: %q", known.ID, explain(known.ID))
 		}
 	}
 	o := NewOptions()

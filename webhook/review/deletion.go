@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -171,10 +172,11 @@ func (r deletionReviewer) zoneDependent(ctx context.Context, zone *v1beta1.DNSZo
 		if err != nil {
 			return nil, "", err
 		}
-		for _, record := range records {
-			if record.GetDeletionTimestamp() == nil && sameZone(r.objects.zoneCache().ZoneOfRecord(record), zone) {
-				return record, fmt.Sprintf("zone %s still has records, such as %s, which would leave DNS with it", zone.Spec.ZoneName, source.KeyOf(record)), nil
-			}
+		isOfZone := func(record v1beta1.Record) bool {
+			return record.GetDeletionTimestamp() == nil && sameZone(r.objects.zoneCache().ZoneOfRecord(record), zone)
+		}
+		if i := slices.IndexFunc(records, isOfZone); i >= 0 {
+			return records[i], fmt.Sprintf("zone %s still has records, such as %s, which would leave DNS with it", zone.Spec.ZoneName, source.KeyOf(records[i])), nil
 		}
 	}
 	for _, key := range []string{apex, belowKey(apex)} {
@@ -183,10 +185,11 @@ func (r deletionReviewer) zoneDependent(ctx context.Context, zone *v1beta1.DNSZo
 			return nil, "", err
 		}
 		for _, e := range endpoints {
-			for _, endpoint := range e.Spec.Endpoints {
-				if endpoint != nil && e.DeletionTimestamp == nil && sameZone(r.objects.zoneCache().ZoneOfEndpoint(e, endpoint.DNSName), zone) {
-					return e, fmt.Sprintf("zone %s still has data of a DNSEndpoint, %s, which would leave DNS with it", zone.Spec.ZoneName, endpoint.DNSName), nil
-				}
+			isOfZone := func(endpoint *v1alpha1.Endpoint) bool {
+				return endpoint != nil && sameZone(r.objects.zoneCache().ZoneOfEndpoint(e, endpoint.DNSName), zone)
+			}
+			if i := slices.IndexFunc(e.Spec.Endpoints, isOfZone); i >= 0 && e.DeletionTimestamp == nil {
+				return e, fmt.Sprintf("zone %s still has data of a DNSEndpoint, %s, which would leave DNS with it", zone.Spec.ZoneName, e.Spec.Endpoints[i].DNSName), nil
 			}
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/webhook/review/trap"
 )
 
 // maxWarnings is how many endpoints of one object are warned about: kubectl shows them all, one line each.
@@ -49,7 +50,7 @@ func (r endpointReviewer) review(ctx context.Context, obj, _ *v1alpha1.DNSEndpoi
 		if warning == "" && len(problems) == 0 {
 			warning = r.warnUnsupported(ctx, path, endpoint, zone, obj.Namespace)
 			key, rdata, _ := declaration.EndpointData(endpoint)
-			v.Traps = append(v.Traps, findTraps(path.Child("targets").String(), key.Type, rdata)...)
+			v.Traps = append(v.Traps, trap.Find(path.Child("targets").String(), key.Type, rdata)...)
 			warning = cmp.Or(warning, warnExclusive(first, path, key))
 		}
 		if warning != "" {

@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
+	"github.com/lockstep-dns/lockstep/webhook/review/trap"
 )
 
 // Result is what a review found. Problems refuse the object: each names the field, its value and what to write instead.
@@ -26,17 +27,17 @@ import (
 type Result struct {
 	Problems field.ErrorList
 	Warnings []string
-	Traps    []FoundTrap
+	Traps    []trap.Found
 }
 
 // warnings are all that the user is shown, of traps the first few.
 func (r Result) warnings() []string {
 	all := slices.Clone(r.Warnings)
-	for i, trap := range r.Traps {
+	for i, found := range r.Traps {
 		if i == maxWarnings {
 			return append(all, fmt.Sprintf("%d more values look wrong: lockstep validate lists them", len(r.Traps)-i))
 		}
-		all = append(all, trap.Text)
+		all = append(all, found.Text)
 	}
 	return all
 }

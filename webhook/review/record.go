@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/webhook/review/trap"
 )
 
 // recordReviewer judges records of all ten kinds: first the data itself, then the record among those of its zone.
@@ -74,7 +75,7 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 		result = r.conflictsWith(ctx, zone, neighbors, record, old)
 	}
 	result.Warnings = slices.Concat(result.Warnings, r.warnHidden(ctx, zone, neighbors, record), r.warnUnsupported(ctx, zone, neighbors, record))
-	result.Traps = append(recordTraps(record, rdata), relative...)
+	result.Traps = append(trap.OfRecord(record, rdata), relative...)
 	return result, nil
 }
 
@@ -97,7 +98,7 @@ func (r recordReviewer) warnHidden(ctx context.Context, zone *v1beta1.DNSZone, n
 
 // findRelativeTarget warns of a target that was probably meant to be complete: it has no final dot, and the zone has nothing at the name that it
 // stands for. The name server of a delegation may well be inside of that.
-func findRelativeTarget(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v1beta1.Record) ([]FoundTrap, error) {
+func findRelativeTarget(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v1beta1.Record) ([]trap.Found, error) {
 	host, remark := declaration.RelativeTarget(record, zone.Spec.ZoneName)
 	if host == "" {
 		return nil, nil
@@ -111,7 +112,7 @@ func findRelativeTarget(ctx context.Context, o Objects, zone *v1beta1.DNSZone, r
 		return nil, err
 	}
 	named, _, _ := strings.Cut(remark, " ")
-	return []FoundTrap{newFoundTrap(relativeTarget, named, remark+", where nothing is declared; write it with a final dot if it is complete")}, nil
+	return []trap.Found{trap.New(trap.RelativeTarget, named, remark+", where nothing is declared; write it with a final dot if it is complete")}, nil
 }
 
 // zoneHiding returns the zone below another one, of its namespace and on the same cluster, from which servers answer for a name;
@@ -153,7 +154,7 @@ func reviewUnselected(record v1beta1.Record, warn bool) Result {
 	if err != nil {
 		return Result{Problems: problemsOfError("spec", err)}
 	}
-	result := Result{Traps: recordTraps(record, rdata)}
+	result := Result{Traps: trap.OfRecord(record, rdata)}
 	if warn {
 		result.Warnings = []string{fmt.Sprintf(
 			"metadata.labels: no DNSZone in namespace %s selects this %s: it is stored, and published once a zone's recordsFrom matches its labels%s",

@@ -23,6 +23,15 @@ func (m multimap[K, V]) add(key K, value V) {
 	m[key][value] = struct{}{}
 }
 
+// set adds a value, or removes it.
+func (m multimap[K, V]) set(key K, value V, known bool) {
+	if known {
+		m.add(key, value)
+	} else {
+		m.remove(key, value)
+	}
+}
+
 func (m multimap[K, V]) remove(key K, value V) {
 	if delete(m[key], value); len(m[key]) == 0 {
 		delete(m, key)
@@ -102,12 +111,6 @@ func requiredLabels(namespace string, s *metav1.LabelSelector) [][]labelKey {
 // indexZone makes a zone known by its name and labels, unindexZone undoes that.
 func (c *Cache) indexZone(z *zoneEntry) {
 	z.name, _ = declaration.ZoneName(z.Spec.ZoneName)
-	if z.name != "" {
-		c.byName.add(z.name, z)
-	}
-	for name := range namesUpFrom(z.name) {
-		c.below.add(name, z)
-	}
 	z.labels = nil
 	for i := range z.Spec.RecordsFrom {
 		from := &z.Spec.RecordsFrom[i]
@@ -115,45 +118,33 @@ func (c *Cache) indexZone(z *zoneEntry) {
 			z.labels = append(z.labels, c.rarestLabels(anyNamespace, &from.Selector)...)
 		}
 	}
-	for _, label := range z.labels {
-		c.selectors.add(label, z)
-	}
+	c.setZone(z, true)
 }
 
-func (c *Cache) unindexZone(z *zoneEntry) {
+func (c *Cache) unindexZone(z *zoneEntry) { c.setZone(z, false) }
+
+func (c *Cache) setZone(z *zoneEntry, known bool) {
 	if z.name != "" {
-		c.byName.remove(z.name, z)
+		c.byName.set(z.name, z, known)
 	}
 	for name := range namesUpFrom(z.name) {
-		c.below.remove(name, z)
+		c.below.set(name, z, known)
 	}
 	for _, label := range z.labels {
-		c.selectors.remove(label, z)
+		c.selectors.set(label, z, known)
 	}
 }
 
-// indexObject makes an object known by its labels and claims, unindexObject undoes that.
-func (c *Cache) indexObject(o *objectEntry) {
+// indexObject makes an object known by its labels and claims, or unknown.
+func (c *Cache) indexObject(o *objectEntry, known bool) {
 	for label := range labelsOf(o.Object) {
-		c.labels.add(label, o)
+		c.labels.set(label, o, known)
 	}
 	for claim := range claimsOf(o.Object) {
-		c.claims.add(claim, o)
+		c.claims.set(claim, o, known)
 	}
 	if MayTravel(o.Object) {
-		c.offered.add(o.GetNamespace(), o)
-	}
-}
-
-func (c *Cache) unindexObject(o *objectEntry) {
-	for label := range labelsOf(o.Object) {
-		c.labels.remove(label, o)
-	}
-	for claim := range claimsOf(o.Object) {
-		c.claims.remove(claim, o)
-	}
-	if MayTravel(o.Object) {
-		c.offered.remove(o.GetNamespace(), o)
+		c.offered.set(o.GetNamespace(), o, known)
 	}
 }
 

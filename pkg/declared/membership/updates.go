@@ -31,16 +31,16 @@ func (c *Cache) SetObject(o source.Object) []Affected {
 	if known == nil {
 		known = &objectEntry{Object: o}
 		c.objects[key] = known
-		c.indexObject(known)
+		c.indexObject(known, true)
 		return c.updateRoles(known, true)
 	}
 	changed := !sameForPass(known.Object, o)
 	if c.KeepsStatuses && isStatusReplaced(known.Object, o) {
 		o, changed = keepStatus(known.Object, o), true
 	}
-	c.unindexObject(known)
+	c.indexObject(known, false)
 	known.Object = o
-	c.indexObject(known)
+	c.indexObject(known, true)
 	return c.updateRoles(known, changed)
 }
 
@@ -62,7 +62,7 @@ func (c *Cache) RemoveObject(last source.Object) []Affected {
 			affected = append(affected, Affected{r.zone.key, key})
 		}
 	}
-	c.unindexObject(o)
+	c.indexObject(o, false)
 	delete(c.unplaced, o)
 	c.guests.remove(key.Namespace, o)
 	delete(c.objects, key)

@@ -184,16 +184,16 @@ func (f PodFacts) pendingReason() string {
 			return c.Message
 		}
 	}
-	for _, statuses := range [][]corev1.ContainerStatus{f.Pod.Status.InitContainerStatuses, f.Pod.Status.ContainerStatuses} {
-		for _, c := range statuses {
-			if w := c.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
-				reason := fmt.Sprintf("container %s: %s %s", c.Name, w.Reason, w.Message)
-				if f.ImageAdvice != "" && c.Name == containerNamed && isImageProblem(w.Reason) {
-					return f.ImageAdvice + "; " + reason
-				}
-				return reason
-			}
+	for _, c := range slices.Concat(f.Pod.Status.InitContainerStatuses, f.Pod.Status.ContainerStatuses) {
+		w := c.State.Waiting
+		if w == nil || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
+			continue
 		}
+		reason := fmt.Sprintf("container %s: %s %s", c.Name, w.Reason, w.Message)
+		if f.ImageAdvice != "" && c.Name == containerNamed && isImageProblem(w.Reason) {
+			return f.ImageAdvice + "; " + reason
+		}
+		return reason
 	}
 	return ""
 }

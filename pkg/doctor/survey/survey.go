@@ -132,3 +132,18 @@ func (s *Survey) Read(ctx context.Context) (*doctor.Facts, error) {
 	}
 	return f, ctx.Err()
 }
+
+// readStatuses asks for the verdicts that matter: those of instances, and those that are bad.
+func (s *Survey) readStatuses(ctx context.Context, f *doctor.Facts) {
+	f.Instances = s.listStatuses(ctx, client.MatchingFields{syncv1.FieldKind: "Bind9Instance"})
+	f.OutOfSync = s.listStatuses(ctx, client.MatchingFields{syncv1.FieldInSync: "false"})
+}
+
+func (s *Survey) listStatuses(ctx context.Context, selector client.MatchingFields) doctor.Fact[doctor.Statuses] {
+	read := fact[doctor.Statuses]("list syncstatuses", s.Namespace)
+	began := time.Now()
+	var list syncv1.SyncStatusList
+	read.Err = s.client.List(ctx, &list, client.InNamespace(s.Namespace), selector)
+	read.Value = doctor.Statuses{Items: list.Items, Took: time.Since(began)}
+	return read
+}

@@ -111,7 +111,7 @@ type NotificationHandler interface {
 }
 
 // FollowNotifications keeps a notification stream open, with backoff, until ctx ends. open reads one stream to its end, as
-// Client.Notices does. A stream that lasted resets the backoff.
+// Client.ReadNotifications does. A stream that lasted resets the backoff.
 func FollowNotifications(ctx context.Context, open func(context.Context, func(Notification)) error, handler NotificationHandler) {
 	for backoff := reconnectBackoff; ; {
 		opened := time.Now()

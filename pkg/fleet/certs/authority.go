@@ -63,11 +63,7 @@ type Leaf struct {
 
 // newAuthority returns an authority that is valid for life from now on.
 func newAuthority(now time.Time, life time.Duration) (*Authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("generating the authority's key: %w", err)
-	}
-	serial, err := randomSerial()
+	key, serial, err := newKey()
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +78,9 @@ func newAuthority(now time.Time, life time.Duration) (*Authority, error) {
 		BasicConstraintsValid: true,
 		MaxPathLenZero:        true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	cert, err := signCert(template, key, &Authority{template, key})
 	if err != nil {
-		return nil, fmt.Errorf("signing the authority's certificate: %w", err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("reading the authority's certificate: %w", err)
+		return nil, err
 	}
 	return &Authority{Cert: cert, Key: key}, nil
 }
@@ -104,11 +96,7 @@ func (a *Authority) Mint(now time.Time, life time.Duration, subject Subject) (*L
 	if err != nil {
 		return nil, err
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("generating the key of a certificate: %w", err)
-	}
-	serial, err := randomSerial()
+	key, serial, err := newKey()
 	if err != nil {
 		return nil, err
 	}
@@ -122,13 +110,9 @@ func (a *Authority) Mint(now time.Time, life time.Duration, subject Subject) (*L
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{subject.usage()},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.Cert, key.Public(), a.Key)
+	cert, err := signCert(template, key, a)
 	if err != nil {
-		return nil, fmt.Errorf("signing a certificate: %w", err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("reading a certificate: %w", err)
+		return nil, err
 	}
 	keyPEM, err := encodeKey(key)
 	if err != nil {
@@ -154,12 +138,30 @@ func renewalTime(cert *x509.Certificate) time.Time {
 	return made.Add(cert.NotAfter.Sub(made) / 3 * 2)
 }
 
-func randomSerial() (*big.Int, error) {
+// newKey returns the key of a new certificate, and its serial number.
+func newKey() (*ecdsa.PrivateKey, *big.Int, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("generating the key of a certificate: %w", err)
+	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)) // RFC 5280 section 4.1.2.2: at most 20 octets, positive
 	if err != nil {
-		return nil, fmt.Errorf("drawing a serial number: %w", err)
+		return nil, nil, fmt.Errorf("drawing a serial number: %w", err)
 	}
-	return serial.Add(serial, big.NewInt(1)), nil
+	return key, serial.Add(serial, big.NewInt(1)), nil
+}
+
+// signCert signs the certificate of a key.
+func signCert(template *x509.Certificate, key *ecdsa.PrivateKey, by *Authority) (*x509.Certificate, error) {
+	der, err := x509.CreateCertificate(rand.Reader, template, by.Cert, key.Public(), by.Key)
+	if err != nil {
+		return nil, fmt.Errorf("signing a certificate: %w", err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("reading a certificate: %w", err)
+	}
+	return cert, nil
 }
 
 func encodeCert(cert *x509.Certificate) []byte {

@@ -109,25 +109,14 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 		facts.Address, facts.Addresses, facts.Exposed = addressesOf(made.service, facts.Address)
 		facts.NodePorts = nodePortsOf(made.service)
 	}
-	requeue := made.requeue
-	switch {
-	case errors.Is(err, inventory.ErrNotEnrolled):
-		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
-		return facts, problemInterval, r.pods.AddKnown(ctx, instance, &facts)
-	case apply.Predecessors(err) != "":
-		facts.Problem = status.WaitingFor(apply.Predecessors(err))
-		requeue = inventory.Sooner(requeue, time.Second)
-	case errors.Is(err, named.ErrConfig), errors.Is(err, named.ErrKey), errors.Is(err, apply.ErrForeign), apierrors.IsInvalid(err):
-		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
-		if errors.Is(err, named.ErrKey) || errors.Is(err, apply.ErrForeign) {
-			requeue = inventory.Sooner(requeue, problemInterval)
-		}
-	case apierrors.IsNotFound(err):
-		facts.Problem, facts.Timeout = status.False(status.NotReady, err.Error()), r.timeouts.For(err)
-		requeue = inventory.Sooner(requeue, time.Second)
-	case err != nil:
+	facts, retry, err := r.explain(facts, err)
+	if err != nil {
 		return facts, 0, err
 	}
+	if facts.Problem.Reason == status.NotEnrolled {
+		return facts, retry, r.pods.AddKnown(ctx, instance, &facts)
+	}
+	requeue := inventory.Sooner(made.requeue, retry)
 	checked, err := r.pods.Check(ctx, instance)
 	facts.Zones, facts.Pods, facts.Failure = checked.Zones, checked.Pods, checked.Failure
 	facts.Foreign = checked.Foreign
@@ -135,4 +124,27 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 		facts.Pods[i].ImageAdvice = made.imageAdvice
 	}
 	return facts, inventory.Sooner(requeue, checked.Requeue), err
+}
+
+// explain turns why a workload could not be made into the facts of a status, and returns how soon that may have changed; 0 for not before an
+// event. An error that is none of the instance's comes back.
+func (r *reconciler) explain(facts status.InstanceFacts, err error) (status.InstanceFacts, time.Duration, error) {
+	switch {
+	case errors.Is(err, inventory.ErrNotEnrolled):
+		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
+		return facts, problemInterval, nil
+	case apply.Predecessors(err) != "":
+		facts.Problem = status.WaitingFor(apply.Predecessors(err))
+		return facts, time.Second, nil
+	case errors.Is(err, named.ErrKey), errors.Is(err, apply.ErrForeign):
+		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
+		return facts, problemInterval, nil
+	case errors.Is(err, named.ErrConfig), apierrors.IsInvalid(err):
+		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
+		return facts, 0, nil
+	case apierrors.IsNotFound(err):
+		facts.Problem, facts.Timeout = status.False(status.NotReady, err.Error()), r.timeouts.For(err)
+		return facts, time.Second, nil
+	}
+	return facts, 0, err
 }

@@ -71,14 +71,7 @@ func (c *cluster) read(ctx context.Context, namespaces []string) error {
 		kind := strings.TrimSuffix(gvk.Kind, "List")
 		err = c.readKind(ctx, kind, list, "")
 		if apierrors.IsForbidden(err) && !clusterScoped[kind] {
-			for _, namespace := range namespaces {
-				if err = c.readKind(ctx, kind, list, namespace); err != nil {
-					break
-				}
-			}
-			if err == nil {
-				c.addRemark("%ss of other namespaces are not taken into account: you may not list them", kind)
-			}
+			err = c.readKindIn(ctx, kind, list, namespaces)
 		}
 		switch {
 		case meta.IsNoMatchError(err): // DNSEndpoints are optional.
@@ -89,6 +82,17 @@ func (c *cluster) read(ctx context.Context, namespaces []string) error {
 		}
 	}
 	c.after = maps.Clone(c.before)
+	return nil
+}
+
+// readKindIn reads the objects of a kind in some namespaces, for a user who may read no others.
+func (c *cluster) readKindIn(ctx context.Context, kind string, list client.ObjectList, namespaces []string) error {
+	for _, namespace := range namespaces {
+		if err := c.readKind(ctx, kind, list, namespace); err != nil {
+			return err
+		}
+	}
+	c.addRemark("%ss of other namespaces are not taken into account: you may not list them", kind)
 	return nil
 }
 

@@ -104,16 +104,17 @@ func (r *reconciler) endpointsOf(ctx context.Context, p *v1beta1.DNSProvider) []
 
 // usableEndpoints are the permitted addresses of all endpoints that are not on their way out, ready or not.
 func usableEndpoints(all []discoveryv1.EndpointSlice, gate *outbound.Gate) (addresses []netip.Addr) {
+	var found []string
 	for _, s := range all {
 		for _, e := range s.Endpoints {
-			if ptr.Deref(e.Conditions.Terminating, false) {
-				continue
+			if !ptr.Deref(e.Conditions.Terminating, false) {
+				found = append(found, e.Addresses...)
 			}
-			for _, address := range e.Addresses {
-				if a, err := netip.ParseAddr(address); err == nil && gate.Permits(a) {
-					addresses = append(addresses, a.Unmap())
-				}
-			}
+		}
+	}
+	for _, address := range found {
+		if a, err := netip.ParseAddr(address); err == nil && gate.Permits(a) {
+			addresses = append(addresses, a.Unmap())
 		}
 	}
 	slices.SortFunc(addresses, netip.Addr.Compare)

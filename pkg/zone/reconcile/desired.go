@@ -59,11 +59,17 @@ func (p zonePass) declare(ctx context.Context) (declared statuswriter.SyncComple
 	})
 	declared.OlderZones = p.zones.ZonesDeclaring(declared.AlsoSelected)
 	if isRefused {
-		declared.Problem = status.False(p.refusal.Reason, p.refusal.Message)
-		declared.Failure = declared.Problem
-		declared.Released = p.releaseAll()
-		declared.Servers = p.withdraw(ctx)
-		zone.Discard() // When it becomes the one that is served, all its objects need their finalizer.
+		declared = p.refuse(ctx, declared)
 	}
 	return declared, err
+}
+
+// refuse completes what is declared for a zone that is served nowhere.
+func (p zonePass) refuse(ctx context.Context, declared statuswriter.SyncCompleted) statuswriter.SyncCompleted {
+	declared.Problem = status.False(p.refusal.Reason, p.refusal.Message)
+	declared.Failure = declared.Problem
+	declared.Released = p.releaseAll()
+	declared.Servers = p.withdraw(ctx)
+	p.state.content.Discard() // When it becomes the one that is served, all its objects need their finalizer.
+	return declared
 }

@@ -74,6 +74,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.prepare(ctx, scope); err != nil {
 		return ctrl.Result{}, err
 	}
+	return r.reconcileZone(ctx, req, scope)
+}
+
+// reconcileZone runs a pass over a zone, hands on its outcome, and returns when the next one is due.
+func (r *reconciler) reconcileZone(ctx context.Context, req ctrl.Request, scope scope) (ctrl.Result, error) {
+	zone := scope.zone
 	result, passErr := zonePass{edges: r.edges, scope: scope, state: r.states.stateOf(zone)}.run(ctx)
 	if errors.Is(passErr, errEnding) {
 		r.leaveAsIs(ctx, scope)

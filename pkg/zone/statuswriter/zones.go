@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
@@ -130,11 +131,17 @@ func countUnready(e SyncCompleted) int {
 			owners[owner.Key()] = struct{}{}
 		}
 		for owner := range owners {
-			for _, d := range e.Desired.Of(owner) {
-				if d.Accepted && d.Key == key {
-					count++
-				}
-			}
+			count += countAccepted(e.Desired, owner, key)
+		}
+	}
+	return count
+}
+
+// countAccepted counts the declarations of an object that are part of an RRset.
+func countAccepted(zone *source.Zone, owner source.ObjectKey, key rrset.Key) (count int) {
+	for _, d := range zone.Of(owner) {
+		if d.Accepted && d.Key == key {
+			count++
 		}
 	}
 	return count

@@ -1,7 +1,9 @@
 // Package unreachable asks servers about zones and knows those that do not answer. A pass does not wait for one of them
-// again: thousands of zones would wait one after the other. One question now and then finds out when the server is back,
-// and all zones that missed it are enqueued then. Each observe.Peer counts by itself: what a DNSProvider is answered, or fails at,
-// says nothing about the server that somebody else has at the same address.
+// again: thousands of zones would wait one after the other. A worker that asks a silent server about 20 zones takes 2.2 s, and 40 s
+// without this package (go test -run xxx -bench Silent -benchtime 1x ./pkg/zone/unreachable).
+//
+// One question now and then finds out when the server is back, and all zones that missed it are enqueued then. Each observe.Peer counts
+// by itself: what a DNSProvider is answered, or fails at, says nothing about the server that somebody else has at the same address.
 package unreachable
 
 import (

@@ -1,6 +1,9 @@
 package unreachable_test
 
 import (
+	"fmt"
+	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -50,4 +53,36 @@ func TestFailuresStayWithTheirProvider(t *testing.T) {
 			}
 		})
 	}
+}
+
+// BenchmarkSilentServer is a worker that asks a server which never answers for the serials of 20 zones, one after the other.
+func BenchmarkSilentServer(b *testing.B) {
+	silent, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer silent.Close()
+	server := observe.Peer{Addr: silent.LocalAddr().(*net.UDPAddr).AddrPort(), Namespace: "dns"}
+	observer := observe.New(observe.Options{})
+	askAll := func(b *testing.B, ask func(unreachable.Zone) observe.Observation) {
+		for i := range 20 {
+			zone := unreachable.Zone{Key: membership.ZoneKey{Namespace: "dns", Name: fmt.Sprint(i)}, Name: fmt.Sprintf("zone%d.example.", i)}
+			if seen := ask(zone); seen.Rcode != observe.NoReply {
+				b.Fatalf("it answers with %v", seen.Rcode)
+			}
+		}
+	}
+	b.Run("asked for each zone", func(b *testing.B) {
+		for b.Loop() {
+			askAll(b, func(zone unreachable.Zone) observe.Observation {
+				return observer.Serial(b.Context(), server, zone.Name, nil)
+			})
+		}
+	})
+	b.Run("tracked", func(b *testing.B) {
+		for b.Loop() {
+			tracker := unreachable.NewTracker(observer, func(membership.ZoneKey) {})
+			askAll(b, func(zone unreachable.Zone) observe.Observation { return tracker.Serial(b.Context(), server, zone, nil) })
+		}
+	})
 }

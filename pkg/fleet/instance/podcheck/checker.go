@@ -10,9 +10,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -130,29 +130,15 @@ func (c *Checker) Check(ctx context.Context, instance *v1beta1.Bind9Instance) (r
 	if result.Foreign, err = c.foreignEndpoints(ctx, instance, pods); err != nil {
 		return result, err
 	}
-	results := make([]podResult, named.Replicas(instance))
-	var group errgroup.Group
-	for ordinal := range results {
-		name := named.PodName(instance.Name, ordinal)
-		results[ordinal].problem = status.True(status.ReconcileSucceeded, "")
-		result.Pods = append(result.Pods, status.PodFacts{Name: name, Pod: pods[name]})
-		switch pod := pods[name]; {
-		case pod == nil:
-		case inventory.HasRunningSidecar(pod):
-			wasReady := meta.IsStatusConditionTrue(instance.Status.Conditions, status.PodCondition(ordinal))
-			group.Go(func() error { results[ordinal] = c.checkPod(ctx, instance, pod, zones, wasReady); return nil })
-		case isMounting(pod):
-			group.Go(func() error { results[ordinal] = c.checkMounts(ctx, pod); return nil })
-		}
-	}
-	_ = group.Wait()
+	results := c.checkPods(ctx, instance, pods, zones)
 	var errs []error
 	for ordinal, pod := range results {
-		result.Pods[ordinal].Problem, result.Pods[ordinal].Missing = pod.problem, pod.missing
-		result.Pods[ordinal].Unloaded = pod.unloaded
+		name := named.PodName(instance.Name, ordinal)
+		facts := status.PodFacts{Name: name, Pod: pods[name], Problem: pod.problem, Missing: pod.missing, Unloaded: pod.unloaded}
+		result.Pods = append(result.Pods, facts)
 		result.Requeue = inventory.Sooner(result.Requeue, pod.requeue)
 		if pod.terminal && result.Failure.Status == "" {
-			result.Failure = result.Pods[ordinal].Failure()
+			result.Failure = facts.Failure()
 		}
 		errs = append(errs, pod.err)
 	}
@@ -166,6 +152,25 @@ func (c *Checker) Check(ctx context.Context, instance *v1beta1.Bind9Instance) (r
 		}
 	}
 	return result, errors.Join(errs...)
+}
+
+// checkPods checks all expected pods at once, in the order of their ordinals. Of one that does not run there is nothing to find out.
+func (c *Checker) checkPods(ctx context.Context, instance *v1beta1.Bind9Instance, pods map[string]*corev1.Pod, zones zoneAssignment) []podResult {
+	results := make([]podResult, named.Replicas(instance))
+	var group sync.WaitGroup
+	for ordinal := range results {
+		results[ordinal].problem = status.True(status.ReconcileSucceeded, "")
+		switch pod := pods[named.PodName(instance.Name, ordinal)]; {
+		case pod == nil:
+		case inventory.HasRunningSidecar(pod):
+			wasReady := meta.IsStatusConditionTrue(instance.Status.Conditions, status.PodCondition(ordinal))
+			group.Go(func() { results[ordinal] = c.checkPod(ctx, instance, pod, zones, wasReady) })
+		case isMounting(pod):
+			group.Go(func() { results[ordinal] = c.checkMounts(ctx, pod) })
+		}
+	}
+	group.Wait()
+	return results
 }
 
 // AddKnown adds to the facts of an instance that cannot be worked on what is known of its zones and pods without asking them.

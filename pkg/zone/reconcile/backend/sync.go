@@ -1,5 +1,5 @@
 // Package backend brings a zone to backends that have no SOA to compare with: what such a backend holds is read, compared with what is
-// declared, changed as compare-and-swap, and read back. Package zone puts the outcome beside that of the zone's primaries.
+// declared, changed as compare-and-swap, and read back. Package reconcile puts the outcome beside that of the zone's primaries.
 package backend
 
 import (

@@ -1,4 +1,6 @@
-package review
+// Package trap finds data that DNS takes and that nearly always is a mistake. It takes values and gives values; package review asks it about
+// what an object declares, and "lockstep validate" lists what it knows.
+package trap
 
 import (
 	"fmt"
@@ -20,20 +22,21 @@ type Trap struct {
 	// Summary is one line, Explanation the whole: what happens, and what to write.
 	Summary, Explanation string
 	// find returns what is wrong with a value, "" if nothing is; nil for a trap that depends on other objects.
-	find func(v trapValue) string
+	find func(v value) string
 }
 
-// FoundTrap is a trap that an object is in.
-type FoundTrap struct {
+// Found is a trap that an object is in.
+type Found struct {
 	ID, Field string
 	// Text begins with the field.
 	Text string
 }
 
-const relativeTarget = "relative-target"
+// RelativeTarget is the ID of the trap that depends on what else is declared: its reviewer finds it.
+const RelativeTarget = "relative-target"
 
-// Traps are all that admission and "lockstep validate" know.
-var Traps = []Trap{
+// All are the traps that admission and "lockstep validate" know.
+var All = []Trap{
 	{
 		"txt-list", "A list of texts that are the strings of one TXT record",
 		`spec.text of a TXTRecord, and several quoted strings in one value, are the strings of one TXT record. Readers join them without a
@@ -57,7 +60,7 @@ expect: validations fail. Write the value in one line, or use ">-", which turns 
 		findLineEnd,
 	},
 	{
-		relativeTarget, "A target with dots and without a final dot",
+		RelativeTarget, "A target with dots and without a final dot",
 		`A host name without a final dot is relative to the zone: "cdn.example.net" in the zone example.com is cdn.example.net.example.com.
 The warning appears where nothing is declared at that name. Write "cdn.example.net." for a complete name. The targets of a DNSEndpoint
 are always complete.`,
@@ -73,8 +76,8 @@ issuance with flags 128; other flags than 0 and 128 mean nothing.`,
 	},
 }
 
-// trapValue is a TXT or CAA record.
-type trapValue struct {
+// value is a TXT or CAA record.
+type value struct {
 	// strs are the strings of a TXT record; of a CAA record the value.
 	strs []string
 	// caa is true for CAA, with flags and tag.
@@ -82,7 +85,7 @@ type trapValue struct {
 	flags, tag string
 }
 
-func readTrapValue(rrtype uint16, rdata string) (v trapValue, ok bool) {
+func readValue(rrtype uint16, rdata string) (v value, ok bool) {
 	text := rdata
 	switch rrtype {
 	case dns.TypeTXT:
@@ -100,16 +103,16 @@ func readTrapValue(rrtype uint16, rdata string) (v trapValue, ok bool) {
 	return v, err == nil
 }
 
-// findTraps returns the traps that values of an RRset are in, each once.
-func findTraps(field string, rrtype uint16, rdata []string) (found []FoundTrap) {
+// Find returns the traps that values of an RRset are in, each once.
+func Find(field string, rrtype uint16, rdata []string) (found []Found) {
 	for _, data := range rdata {
-		v, ok := readTrapValue(rrtype, data)
-		for _, trap := range Traps {
-			if !ok || trap.find == nil || slices.ContainsFunc(found, func(f FoundTrap) bool { return f.ID == trap.ID }) {
+		v, ok := readValue(rrtype, data)
+		for _, known := range All {
+			if !ok || known.find == nil || slices.ContainsFunc(found, func(f Found) bool { return f.ID == known.ID }) {
 				continue
 			}
-			if text := trap.find(v); text != "" {
-				found = append(found, newFoundTrap(trap.ID, field, field+": "+text))
+			if text := known.find(v); text != "" {
+				found = append(found, New(known.ID, field, field+": "+text))
 				break // What follows is of no use before that is right.
 			}
 		}
@@ -117,12 +120,13 @@ func findTraps(field string, rrtype uint16, rdata []string) (found []FoundTrap) 
 	return found
 }
 
-func newFoundTrap(id, field, text string) FoundTrap {
-	return FoundTrap{id, field, text + " [" + id + "]"}
+// New returns a trap that an object is in: text begins with the field.
+func New(id, field, text string) Found {
+	return Found{id, field, text + " [" + id + "]"}
 }
 
-// recordTraps returns the traps that the data of a record is in.
-func recordTraps(record v1beta1.Record, rdata []string) []FoundTrap {
+// OfRecord returns the traps that the data of a record is in.
+func OfRecord(record v1beta1.Record, rdata []string) []Found {
 	field := "spec.data"
 	switch record.(type) {
 	case *v1beta1.TXTRecord:
@@ -130,7 +134,7 @@ func recordTraps(record v1beta1.Record, rdata []string) []FoundTrap {
 	case *v1beta1.CAARecord:
 		field = "spec.value"
 	}
-	return findTraps(field, declaration.RecordType(record), rdata)
+	return Find(field, declaration.RecordType(record), rdata)
 }
 
 var (
@@ -139,7 +143,7 @@ var (
 	startOfSPF    = regexp.MustCompile(`(?i)^v=spf1( |$)`)
 )
 
-func findJoinedTexts(v trapValue) string {
+func findJoinedTexts(v value) string {
 	const longest = 255 // bytes of a string; a longer text is split there.
 	if v.caa {
 		return ""
@@ -156,7 +160,7 @@ func findJoinedTexts(v trapValue) string {
 	return ""
 }
 
-func findQuotes(v trapValue) string {
+func findQuotes(v value) string {
 	texts := append(slices.Clone(v.strs), strings.Join(v.strs, ""))
 	for _, text := range texts {
 		last := len(text) - 1
@@ -167,7 +171,7 @@ func findQuotes(v trapValue) string {
 	return ""
 }
 
-func findLineEnd(v trapValue) string {
+func findLineEnd(v value) string {
 	if text := strings.Join(v.strs, ""); strings.ContainsAny(text, "\r\n") {
 		return fmt.Sprintf(`the line end becomes part of the value: %q; write it in one line, or with ">-"`, shown(text))
 	}
@@ -183,19 +187,19 @@ var (
 
 const parameter = `[A-Za-z0-9]+(-+[A-Za-z0-9]+)*[ \t]*=[ \t]*[!-:<-~]*[ \t]*`
 
-func findBadCAA(v trapValue) string {
+func findBadCAA(v value) string {
 	if !v.caa {
 		return ""
 	}
-	value := strings.Join(v.strs, "")
+	joined := strings.Join(v.strs, "")
 	switch v.tag {
 	case "issue", "issuewild", "issuemail":
-		if !issuer.MatchString(value) {
-			return fmt.Sprintf(`%q is neither an authority's domain name, such as letsencrypt.org, nor ";": no authority may issue (RFC 8659 section 4.2)`, shown(value))
+		if !issuer.MatchString(joined) {
+			return fmt.Sprintf(`%q is neither an authority's domain name, such as letsencrypt.org, nor ";": no authority may issue (RFC 8659 section 4.2)`, shown(joined))
 		}
 	case "iodef":
-		if !reportURL.MatchString(value) {
-			return fmt.Sprintf("%q is no URL that starts with mailto:, http:// or https:// (RFC 8659 section 4.4)", shown(value))
+		if !reportURL.MatchString(joined) {
+			return fmt.Sprintf("%q is no URL that starts with mailto:, http:// or https:// (RFC 8659 section 4.4)", shown(joined))
 		}
 	case "issuevmc", "contactemail", "contactphone":
 	default:
