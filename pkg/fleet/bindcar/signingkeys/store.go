@@ -89,7 +89,7 @@ func (s *secretStore) send(ctx context.Context, method, name string, patch []byt
 	client := http.Client{
 		Timeout:       requestTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport:     &http.Transport{
+		Transport: &http.Transport{
 			DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10, TLSClientConfig: &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12},
 		},
 	}
