@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
 // ClientOptions configure a Client.
@@ -167,6 +168,7 @@ func (c *Client) Ready(ctx context.Context, server Address) error {
 func (c *Client) Readiness(ctx context.Context, server Address) (Readiness, error) {
 	var readiness Readiness
 	err := c.sendRequest(ctx, http.MethodGet, server, "/ready", nil, &readiness)
+	readiness.Version = wire.PrintableID([]byte(readiness.Version))
 	return readiness, err
 }
 

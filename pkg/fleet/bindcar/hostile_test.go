@@ -86,6 +86,7 @@ func TestHostileResponses(t *testing.T) {
 		"empty items":       {hostileBody{`{"items":[{}`, `,{}`, false}, list, tooLarge, 3 * maxListMemory},
 		"empty names":       {hostileBody{`{"zones":[""`, `,""`, false}, list, tooLarge, 3 * maxListMemory},
 		"one large item":    {hostileBody{`{"items":[{"primaries":[""`, `,""`, false}, list, tooLarge, 32 << 20},
+		"long names":        {hostileBody{`{"items":[{}`, `,{"name":"` + strings.Repeat("x", 8000) + `"}`, false}, list, tooLarge, 32 << 20},
 		"unknown field":     {hostileBody{`{"other":[1`, `,1`, false}, list, tooLarge, 32 << 20},
 		"nested field":      {hostileBody{`{"other":`, `[`, false}, list, "sent a response that is not JSON", 32 << 20},
 		"the same field":    {hostileBody{`{"count":1`, `,"count":1`, false}, list, tooLarge, 32 << 20},
