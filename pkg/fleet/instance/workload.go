@@ -144,7 +144,7 @@ func (w *workloads) warnOfIgnoredFields(workload *named.Workload) {
 		return
 	}
 	if last, _ := w.warned.Swap(instance.UID, instance.Generation); last != instance.Generation {
-		w.transitions.Emit(instance, corev1.EventTypeWarning, "FieldsIgnored", strings.Join(ignored, "; "))
+		w.transitions.Emit(instance, corev1.EventTypeWarning, apply.FieldsIgnored, strings.Join(ignored, "; "))
 	}
 }
 

@@ -29,6 +29,8 @@ const (
 	KeyRotated     = "KeyRotated"
 	// NameServersChanged is the reason of the Event about a zone whose name servers have other addresses.
 	NameServersChanged = "NameServersChanged"
+	// FieldsIgnored is the reason of the Event about an instance with fields that have no effect.
+	FieldsIgnored = "FieldsIgnored"
 	// ContestEnded is the reason of the Event about a zone that is Contested no more.
 	ContestEnded = "ContestEnded"
 )
