@@ -28,6 +28,8 @@ type meter struct {
 
 	mu      sync.Mutex
 	servers map[observe.Peer]*meteredServer
+	// of counts the servers of each namespace.
+	of map[string]int
 }
 
 // meteredServer is a server that has series of its own.
@@ -65,7 +67,7 @@ func newMeter(now func() time.Time) *meter {
 			Namespace: "lockstep", Subsystem: subsystem, Name: "transfers_total",
 			Help: "Zone transfers from DNS servers, by type (full, incremental) and result (done, failed).", StabilityLevel: metrics.ALPHA,
 		}, []string{"type", "result"}),
-		now: now, servers: map[observe.Peer]*meteredServer{},
+		now: now, servers: map[observe.Peer]*meteredServer{}, of: map[string]int{},
 	}
 }
 
@@ -124,9 +126,34 @@ func (m *meter) nameServer(s observe.Server) {
 	if len(m.servers) >= maxMeteredServers {
 		m.sweepOldSeries()
 	}
+	if len(m.servers) >= maxMeteredServers {
+		m.makeRoom(s.Namespace)
+	}
 	if len(m.servers) < maxMeteredServers {
 		m.servers[peer] = &meteredServer{s.Namespace, s.Pod, m.now()}
+		m.of[s.Namespace]++
 	}
+}
+
+// makeRoom ends the series of a server of the namespace with the most, the one that was asked the longest ago, if that leaves it with no
+// fewer than the namespace that wants one: whoever makes servers without end takes no series from others. m.mu is held.
+func (m *meter) makeRoom(namespace string) {
+	most := ""
+	for other, n := range m.of {
+		if n > m.of[most] || n == m.of[most] && other < most {
+			most = other
+		}
+	}
+	if m.of[most] <= m.of[namespace]+1 {
+		return
+	}
+	var oldest observe.Peer
+	for peer, known := range m.servers {
+		if known.namespace == most && (m.servers[oldest] == nil || known.asked.Before(m.servers[oldest].asked)) {
+			oldest = peer
+		}
+	}
+	m.dropSeries(oldest)
 }
 
 // labelsOf are the labels of a server's series; empty for the series that all others share.
@@ -152,6 +179,9 @@ func (m *meter) sweepOldSeries() {
 func (m *meter) dropSeries(peer observe.Peer) {
 	gone := m.servers[peer]
 	delete(m.servers, peer)
+	if m.of[gone.namespace]--; m.of[gone.namespace] == 0 {
+		delete(m.of, gone.namespace)
+	}
 	for _, other := range m.servers {
 		if other.namespace == gone.namespace && other.pod == gone.pod {
 			return

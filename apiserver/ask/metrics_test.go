@@ -29,6 +29,36 @@ func TestSeriesBelongToWhoNamesTheServer(t *testing.T) {
 	}
 }
 
+// A namespace that makes servers without end takes no series from others.
+func TestNamespacesShareSeries(t *testing.T) {
+	now := time.Now()
+	m := newMeter(func() time.Time { return now })
+	name := func(namespace string, host int) {
+		now = now.Add(time.Millisecond)
+		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(host >> 8), byte(host)}), 53)
+		m.nameServer(observe.Server{Namespace: namespace, Pod: fmt.Sprint(host), Addr: addr})
+	}
+	for range 3 {
+		for i := range 2 * maxMeteredServers {
+			name("flood", i)
+		}
+		for i := range 10 {
+			name("quiet", i)
+		}
+	}
+	if m.of["quiet"] != 10 || m.of["flood"] != maxMeteredServers-10 || len(m.servers) != maxMeteredServers {
+		t.Errorf("%v of %d", m.of, len(m.servers))
+	}
+	now = now.Add(2 * meteredTimeout)
+	name("late", 1)
+	for i := range maxMeteredServers {
+		name("late", i)
+	}
+	if m.of["late"] != maxMeteredServers || len(m.of) != 1 {
+		t.Errorf("after everything was quiet for long: %v", m.of)
+	}
+}
+
 // However many servers there are, and however often pods get new addresses, the series are few.
 func TestSeriesByServerAreBounded(t *testing.T) {
 	now := time.Now()

@@ -10,7 +10,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// maxReplacedRRsets bounds the RRsets that are remembered; what more changes within its TTL is not.
+// maxReplacedRRsets bounds the RRsets that are remembered; what more changes within its TTL is not. The servers of one namespace have half of
+// them at most: with TTLs of years, what they replace stays.
 const maxReplacedRRsets = 100000
 
 // ttlHistory remembers until when resolvers may keep what servers held before. A change that is everywhere before anybody
@@ -19,6 +20,8 @@ type ttlHistory struct {
 	mu    sync.RWMutex
 	until map[Place]map[rrset.Key]int64 // in Unix time
 	count int
+	// of counts by the namespace of the server.
+	of    map[string]int
 	swept time.Time
 }
 
@@ -54,20 +57,29 @@ func (h *ttlHistory) recordChange(server observe.Peer, was, is *observe.Mirror, 
 // keepReplaced remembers RRsets of a zone on a server. h.mu is held.
 func (h *ttlHistory) keepReplaced(place Place, replaced map[rrset.Key]int64) {
 	if h.until == nil {
-		h.until = map[Place]map[rrset.Key]int64{}
+		h.until, h.of = map[Place]map[rrset.Key]int64{}, map[string]int{}
 	}
 	known := h.until[place]
 	if known == nil {
 		known = map[rrset.Key]int64{}
 		h.until[place] = known
 	}
-	h.count -= len(known)
+	room := min(maxReplacedRRsets-h.count, maxReplacedRRsets/2-h.of[place.Server.Namespace]) + len(known)
+	h.add(place, -len(known))
 	for k, until := range replaced {
-		if last, again := known[k]; again || h.count+len(known) < maxReplacedRRsets {
+		if last, again := known[k]; again || len(known) < room {
 			known[k] = max(last, until)
 		}
 	}
-	h.count += len(known)
+	h.add(place, len(known))
+}
+
+// add counts RRsets of a place. h.mu is held.
+func (h *ttlHistory) add(place Place, n int) {
+	h.count += n
+	if h.of[place.Server.Namespace] += n; h.of[place.Server.Namespace] == 0 {
+		delete(h.of, place.Server.Namespace)
+	}
 }
 
 // sweepExpired forgets what has expired, now and then. h.mu is held.
@@ -75,10 +87,11 @@ func (h *ttlHistory) sweepExpired(now time.Time) {
 	if now.Sub(h.swept) < time.Minute {
 		return
 	}
-	h.swept, h.count = now, 0
+	h.swept = now
 	for place, known := range h.until {
+		h.add(place, -len(known))
 		maps.DeleteFunc(known, func(_ rrset.Key, until int64) bool { return until <= now.Unix() })
-		if h.count += len(known); len(known) == 0 {
+		if h.add(place, len(known)); len(known) == 0 {
 			delete(h.until, place)
 		}
 	}

@@ -37,8 +37,17 @@ func TestTTLHistoryIsBounded(t *testing.T) {
 		}
 	}
 	f.recordChange(server, content(0, maxReplacedRRsets+10, 30), content(0, 0, 0), now)
-	if n := len(f.until[Place{Server: server, Zone: "example."}]); n != maxReplacedRRsets || f.count != n {
-		t.Errorf("%d are kept and %d counted, want %d", n, f.count, maxReplacedRRsets)
+	if n := len(f.until[Place{Server: server, Zone: "example."}]); n != maxReplacedRRsets/2 || f.count != n {
+		t.Errorf("%d are kept and %d counted, want %d", n, f.count, maxReplacedRRsets/2)
+	}
+	second, third := observe.Peer{Addr: server.Addr, Namespace: "second"}, observe.Peer{Addr: server.Addr, Namespace: "third"}
+	for peer, want := range map[observe.Peer]int{second: maxReplacedRRsets / 2, third: 0} {
+		if f.recordChange(second, content(0, maxReplacedRRsets, 30), content(0, 0, 0), now); peer == third {
+			f.recordChange(third, content(0, 10, 30), content(0, 0, 0), now)
+		}
+		if n := len(f.until[Place{Server: peer, Zone: "example."}]); n != want || f.count > maxReplacedRRsets {
+			t.Errorf("of %s %d are kept, of %d; want %d", peer.Namespace, n, f.count, want)
+		}
 	}
 	now = now.Add(5 * time.Minute)
 	f.recordChange(server, content(0, 1, 600), content(0, 0, 0), now)

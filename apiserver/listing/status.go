@@ -106,6 +106,7 @@ func (t *text) addRRset(r *syncv1.RRset) {
 	stringField(t, "type", r.Type)
 	optionalIntAt(t, "ttl", r.TTL)
 	optionalStrings(t, "rdata", r.Rdata)
+	optionalInt(t, "omitted", r.Omitted)
 	t.end()
 }
 

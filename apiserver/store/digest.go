@@ -55,6 +55,7 @@ func addRRsets(h *maphash.Hash, sets []syncv1.RRset) {
 			addValues(h, *r.TTL)
 		}
 		addValues(h, r.Rdata...)
+		addValues(h, r.Omitted)
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 )
 
 const (
@@ -28,13 +28,13 @@ const (
 type notices struct {
 	store    *store
 	recorder events.EventRecorder
-	limit    flowcontrol.PassiveRateLimiter
+	limit    *apply.EventLimit
 	mu       sync.Mutex
 	given    *cache.LRUExpireCache
 }
 
 func newNotices(s *store, recorder events.EventRecorder) *notices {
-	return &notices{store: s, recorder: recorder, limit: flowcontrol.NewTokenBucketPassiveRateLimiter(20, 200), given: cache.NewLRUExpireCache(maxNotices)}
+	return &notices{store: s, recorder: recorder, limit: apply.NewEventLimit(20, 200), given: cache.NewLRUExpireCache(maxNotices)}
 }
 
 // reportRefusals makes the Events that are due.
@@ -46,7 +46,9 @@ func (n *notices) reportRefusals(ctx context.Context, refused []refusal) {
 		}
 		klog.FromContext(ctx).Info("record is not served", "source", r.resource.String(), "reason", r.note)
 		if o, err := n.store.readSource(ctx, present, r.resource); err == nil && o != nil {
-			n.recorder.Eventf(o, nil, corev1.EventTypeWarning, recordRefused, publishAction, "%s", status.TruncateMessage(r.note))
+			note := status.TruncateMessage(r.note)
+			regarding := apply.RegardingNote(n.store.client.Scheme(), o, note)
+			n.recorder.Eventf(regarding, nil, corev1.EventTypeWarning, recordRefused, publishAction, "%s", note)
 		}
 	}
 }
@@ -55,7 +57,7 @@ func (n *notices) reportRefusals(ctx context.Context, refused []refusal) {
 func (n *notices) takeNew(r refusal) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, given := n.given.Get(r); given || !n.limit.TryAccept() {
+	if _, given := n.given.Get(r); given || !n.limit.Take(r.resource.namespace) {
 		return false
 	}
 	n.given.Add(r, nil, repeatNotice)

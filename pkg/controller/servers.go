@@ -171,7 +171,7 @@ func (o *FleetOptions) setup(mgr ctrl.Manager) error {
 		Controller:  client.ObjectKey{Namespace: o.Namespace, Name: o.ControllerAccount},
 		APIServer:   client.ObjectKey{Namespace: o.Namespace, Name: o.APIServerAccount},
 		Home:        o.Namespace,
-		Transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner)),
+		Transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner), mgr.GetScheme()),
 	}
 	grants := &dnsprovider.Grants{Client: mgr.GetClient(), Children: children, Controller: keys.Controller, APIServer: keys.APIServer}
 	return errors.Join(

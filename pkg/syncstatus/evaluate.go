@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/miekg/dns"
@@ -21,8 +22,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 )
 
-// maxObserved bounds the differing RRsets in one row.
-const maxObserved = 20
+// maxObserved bounds the differing RRsets in one row, maxObservedBytes their values: a server may have any number of them.
+const maxObserved, maxObservedBytes = 20, 64 << 10
 
 // Evaluation is the comparison of a zone's desired state with one round of answers.
 type Evaluation struct {
@@ -331,8 +332,8 @@ func (ev *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) syncv1.Ser
 		if len(have.Rdata) == 0 {
 			missing++
 		}
-		if len(row.Observed) < maxObserved && !sameData(want, have) {
-			row.Observed = append(row.Observed, renderRRset(k, have))
+		if !sameData(want, have) {
+			showObserved(&row, k, have)
 		}
 	}
 	row.State, row.Message = ev.stateByData(e, differing, missing, waiting)
@@ -358,12 +359,23 @@ func (e *serverAnswer) nameOthers(d *DesiredState, row *syncv1.ServerStatus, key
 	for _, k := range keys {
 		if len(d.desiredAt(k).Rdata) > 0 {
 			_, others := e.have(d, k)
-			all = append(all, others...)
+			for _, value := range others {
+				all = append(all, shorten(value))
+			}
 		}
 	}
 	if len(all) > 0 {
 		row.Message = joinMessages(row.Message, "others have there: "+status.JoinSome(all, maxOthers, ", "))
 	}
+}
+
+// shorten bounds a value in a message.
+func shorten(value string) string {
+	const most = 100
+	if len(value) <= most {
+		return value
+	}
+	return strings.ToValidUTF8(value[:most], "") + "..."
 }
 
 // stateByData is the state of a server on which so many RRsets are not as declared.
@@ -414,6 +426,33 @@ func sameData(want, have rrset.RRset) bool {
 		return len(have.Rdata) == 0
 	}
 	return want.TTL == have.TTL && slices.Equal(want.Rdata, have.Rdata)
+}
+
+// showObserved adds an RRset to those that a row shows, with as many of its values as there is room for, and one at least: an RRset without
+// values is missing.
+func showObserved(row *syncv1.ServerStatus, k rrset.Key, s rrset.RRset) {
+	room := maxObservedBytes
+	for _, shown := range row.Observed {
+		room -= sizeOf(shown.Rdata)
+	}
+	if len(row.Observed) >= maxObserved || room <= 0 {
+		return
+	}
+	out := renderRRset(k, s)
+	for i, value := range out.Rdata {
+		if room -= len(value); room < 0 && i > 0 {
+			out.Rdata, out.Omitted = slices.Clone(out.Rdata[:i]), int32(len(out.Rdata)-i) //nolint:gosec // bounded by memory
+			break
+		}
+	}
+	row.Observed = append(row.Observed, out)
+}
+
+func sizeOf(values []string) (bytes int) {
+	for _, v := range values {
+		bytes += len(v)
+	}
+	return bytes
 }
 
 func renderRRset(k rrset.Key, s rrset.RRset) syncv1.RRset {

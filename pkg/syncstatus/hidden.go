@@ -155,8 +155,8 @@ func (h *obstacles) add(desired *source.Zone, e *serverAnswer, want rrset.RRset)
 
 // describeIn adds the obstacles to the row of a server; nothing is true if nothing else is wrong.
 func (h *obstacles) describeIn(row *syncv1.ServerStatus, nothing bool) {
-	for _, cut := range h.cuts[:min(len(h.cuts), maxObserved-min(len(row.Observed), maxObserved))] {
-		row.Observed = append(row.Observed, renderRRset(cut.Key, cut))
+	for _, cut := range h.cuts[:min(len(h.cuts), maxObserved)] {
+		showObserved(row, cut.Key, cut)
 	}
 	if len(h.cuts) > 0 {
 		what := "delegation of"
@@ -169,8 +169,8 @@ func (h *obstacles) describeIn(row *syncv1.ServerStatus, nothing bool) {
 		return
 	}
 	for i, by := range h.shadows {
-		if len(row.Observed) < maxObserved && by.Served.Name != "" {
-			row.Observed = append(row.Observed, renderRRset(h.keys[i], by.Served))
+		if by.Served.Name != "" {
+			showObserved(row, h.keys[i], by.Served)
 		}
 	}
 	by := h.shadows[0]

@@ -570,6 +570,48 @@ func TestRowsAreBounded(t *testing.T) {
 	}
 }
 
+// What a server has of a name may be a hundred megabytes. Every reader and every watch of a SyncStatus would get them.
+func TestValuesInRowsAreBounded(t *testing.T) {
+	const most = maxObservedBytes + 1000
+	z := testZone()
+	r := testRecord(z)
+	desired := build(t, z, r)
+	values := func(n, bytes int) (all []string) {
+		for i := range n {
+			all = append(all, fmt.Sprintf(`"%0*d"`, bytes, i))
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		sets           []rrset.RRset
+		shown, omitted int
+	}{
+		"few":        {[]rrset.RRset{{Key: wwwA, Rdata: values(3, 4)}}, 3, 0},
+		"many":       {[]rrset.RRset{{Key: wwwA, Rdata: values(100_000, 98)}}, maxObservedBytes / 100, 100_000 - maxObservedBytes/100},
+		"large":      {[]rrset.RRset{{Key: wwwA, Rdata: values(10, most-2)}}, 1, 9},
+		"many names": {[]rrset.RRset{{Key: wwwA, Rdata: values(1000, 98)}, {Key: apexNS(desired).Key, Rdata: values(1000, 98)}}, maxObservedBytes / 100, 1000 - maxObservedBytes/100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			has := holds(desired, 7, tc.sets...)
+			has.Mirror = observe.NewMirror(desired.Name, has.SOA, tc.sets...)
+			ev := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{has, has}, asked, History{})
+			record := ev.RecordStatus(r)
+			for kind, s := range map[string]*syncv1.SyncStatus{"record": record, "zone": ev.ZoneStatus(nil)} {
+				bytes, shown, omitted := 0, 0, 0
+				for _, set := range s.Servers[0].Observed {
+					if set.Type == "A" {
+						shown, omitted = len(set.Rdata), int(set.Omitted)
+					}
+					bytes += sizeOf(set.Rdata)
+				}
+				if bytes > most || kind == "record" && (shown != tc.shown || omitted != tc.omitted) {
+					t.Errorf("%s: %d values and %d more, %d bytes", kind, shown, omitted, bytes)
+				}
+			}
+		})
+	}
+}
+
 // Only a secondary has a time at which it gives the zone up.
 func TestExpiryOfSecondaries(t *testing.T) {
 	z := testZone()

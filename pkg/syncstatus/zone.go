@@ -92,7 +92,7 @@ func (ev *Evaluation) zoneRow(e serverAnswer, c *serverComparison) syncv1.Server
 	for _, k := range c.shown {
 		want := ev.desiredAt(k)
 		if have, _ := e.have(ev.DesiredState, k); !sameData(want, have) || !hidden.add(ev.desired, &e, want) {
-			row.Observed = append(row.Observed, renderRRset(k, have))
+			showObserved(&row, k, have)
 		}
 	}
 	differing, pending := c.off.Len(), c.waiting == c.off.Len() || ev.zonePending()

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"io"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -111,6 +113,15 @@ type program struct {
 	// peer is the certificate of the last caller; raw has the bytes of all connections.
 	peer *x509.Certificate
 	raw  []byte
+	// elsewhere is where all requests are redirected to; empty for nowhere.
+	elsewhere string
+}
+
+// leadTo redirects all requests from now on.
+func (p *program) leadTo(server string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.elsewhere = server
 }
 
 func startProgram(t *testing.T, authority certs.State) *program {
@@ -138,6 +149,10 @@ func (p *program) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.requests, p.bodies = append(p.requests, r), append(p.bodies, string(body))
 	if len(r.TLS.PeerCertificates) > 0 {
 		p.peer = r.TLS.PeerCertificates[0]
+	}
+	if p.elsewhere != "" {
+		http.Redirect(w, r, p.elsewhere+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+		return
 	}
 	_, _ = w.Write([]byte(`{"success":true}`))
 }
@@ -236,6 +251,28 @@ func TestAttack03Relay(t *testing.T) {
 			t.Errorf("the controller speaks to the victim as to her instance: %v", err)
 		}
 	})
+	v.requireUntouched(t)
+}
+
+// A program in the place of a sidecar leads the controller, with the controller's certificate, to the sidecar of somebody else.
+func TestAttack03Redirect(t *testing.T) {
+	kube.WithoutCluster(t)
+	v := startVictim(t)
+	p := startProgram(t, v.authority)
+	address := v.Addr.Addr().As4()
+	name := hex.EncodeToString(address[:]) + strings.TrimPrefix(bindcar.CertificateName(v.Namespace, v.Instance), "*")
+	p.leadTo("https://" + net.JoinHostPort(name, strconv.Itoa(int(v.Addr.Port()))))
+	everybody := []string{"any"}
+	for request, err := range map[string]error{
+		"patch":  v.client.PatchZone(t.Context(), p.Address, victimZone, bindcar.PatchZone{AllowTransfer: &everybody}),
+		"create": v.client.CreateZone(t.Context(), p.Address, bindcar.CreateZone{ZoneName: "shop." + victimZone, ZoneType: bindcar.Primary}),
+		"delete": v.client.DeleteZone(t.Context(), p.Address, victimZone, ""),
+	} {
+		var e *bindcar.Error
+		if !errors.As(err, &e) || e.Code != http.StatusTemporaryRedirect {
+			t.Errorf("%s: %v", request, err)
+		}
+	}
 	v.requireUntouched(t)
 }
 

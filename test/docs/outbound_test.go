@@ -1,6 +1,9 @@
 package docs
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"maps"
 	"os"
@@ -61,6 +64,58 @@ func TestOneWayOut(t *testing.T) {
 			t.Errorf("%s does not connect: take it out of ownWays", way)
 		}
 	}
+}
+
+// TestHTTPClientsAreBounded: the default client follows redirections, with our certificate and to wherever a server wants, and reads ten
+// megabytes of headers, which take twenty times as much in memory.
+func TestHTTPClientsAreBounded(t *testing.T) {
+	needed := map[string]string{"Client": "CheckRedirect", "Transport": "MaxResponseHeaderBytes"}
+	found := map[string]int{}
+	for _, room := range []string{"apiserver", "cmd", "extensions", "pkg", "webhook"} {
+		err := filepath.WalkDir(filepath.Join(Root, room), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			for node := range ast.Preorder(file) {
+				literal, ok := node.(*ast.CompositeLit)
+				if !ok {
+					continue
+				}
+				kind, ok := literal.Type.(*ast.SelectorExpr)
+				if !ok {
+					continue
+				}
+				if of, ok := kind.X.(*ast.Ident); !ok || of.Name != "http" || needed[kind.Sel.Name] == "" {
+					continue
+				}
+				found[kind.Sel.Name]++
+				if !slices.ContainsFunc(literal.Elts, func(e ast.Expr) bool { return isField(e, needed[kind.Sel.Name]) }) {
+					t.Errorf("%s: an http.%s without %s", path, kind.Sel.Name, needed[kind.Sel.Name])
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found["Client"] == 0 || found["Transport"] == 0 {
+		t.Errorf("found %v", found)
+	}
+}
+
+// isField reports whether an element of a literal sets a field.
+func isField(e ast.Expr, name string) bool {
+	pair, ok := e.(*ast.KeyValueExpr)
+	if !ok {
+		return false
+	}
+	key, ok := pair.Key.(*ast.Ident)
+	return ok && key.Name == name
 }
 
 // withoutComments takes lines and ends of lines out of a source that are comments.

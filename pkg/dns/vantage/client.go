@@ -45,7 +45,9 @@ func NewClient(name string, at *url.URL, config func(context.Context) (*tls.Conf
 		}
 		return (&tls.Dialer{Config: c}).DialContext(ctx, network, address)
 	}
-	transport := &http.Transport{MaxIdleConns: 4, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: timeout, DialTLSContext: dial}
+	transport := &http.Transport{
+		MaxIdleConns: 4, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: timeout, MaxResponseHeaderBytes: maxHeader, DialTLSContext: dial,
+	}
 	return &Client{
 		name: name, url: at.JoinPath(askPath).String(), timeout: timeout,
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},

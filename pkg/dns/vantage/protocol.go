@@ -19,6 +19,8 @@ const (
 	maxQuestions = 256
 	// maxRequest and maxResponse bound the bodies, in bytes.
 	maxRequest, maxResponse = 64 << 10, 512 << 10
+	// maxHeader bounds what comes before the body of a response, in bytes.
+	maxHeader = 16 << 10
 )
 
 // Question is an address, and whether it is asked over TCP.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
 // ClientOptions configure a Client.
@@ -52,23 +53,31 @@ const allIdleConnections = 512
 // maxRest is how much of a response that nobody wants is read, in bytes: the connection of one that was not read to its end is closed.
 const maxRest = 4 << 10
 
+// maxHeader is for what comes before the body of a response, in bytes. A field of a few bytes takes some hundred in memory.
+const maxHeader = 16 << 10
+
+// noRedirect has a redirection be the response. A sidecar may be anybody's program: following it would send a request, with our certificate,
+// to the sidecar of somebody else.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
 // NewClient returns a client that keeps its connections open.
 func NewClient(options ClientOptions) *Client {
 	options.Timeout = cmp.Or(options.Timeout, 30*time.Second)
 	timeout := options.Timeout
 	connections := &http.Transport{
-		DialContext:           options.dial,
-		MaxIdleConns:          allIdleConnections,
-		MaxIdleConnsPerHost:   idleConnections,
-		IdleConnTimeout:       90 * time.Second,
-		ResponseHeaderTimeout: timeout,
+		DialContext:            options.dial,
+		MaxIdleConns:           allIdleConnections,
+		MaxIdleConnsPerHost:    idleConnections,
+		IdleConnTimeout:        90 * time.Second,
+		ResponseHeaderTimeout:  timeout,
+		MaxResponseHeaderBytes: maxHeader,
 	}
 	if options.TLS != nil {
 		connections.DialTLSContext = options.dialTLS
 	}
 	return &Client{
-		http:       &http.Client{Transport: connections, Timeout: timeout},
-		streams:    &http.Client{Transport: connections},
+		http:       &http.Client{Transport: connections, Timeout: timeout, CheckRedirect: noRedirect},
+		streams:    &http.Client{Transport: connections, CheckRedirect: noRedirect},
 		maxSilence: 3 * HeartbeatInterval,
 		secure:     options.TLS != nil,
 		gate:       options.Gate,
@@ -159,6 +168,7 @@ func (c *Client) Ready(ctx context.Context, server Address) error {
 func (c *Client) Readiness(ctx context.Context, server Address) (Readiness, error) {
 	var readiness Readiness
 	err := c.sendRequest(ctx, http.MethodGet, server, "/ready", nil, &readiness)
+	readiness.Version = wire.PrintableID([]byte(readiness.Version))
 	return readiness, err
 }
 

@@ -1,16 +1,20 @@
 package bindcar
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lockstep-dns/lockstep/pkg/declared/status/reason"
 	"github.com/lockstep-dns/lockstep/test/heap"
 )
 
@@ -82,6 +86,7 @@ func TestHostileResponses(t *testing.T) {
 		"empty items":       {hostileBody{`{"items":[{}`, `,{}`, false}, list, tooLarge, 3 * maxListMemory},
 		"empty names":       {hostileBody{`{"zones":[""`, `,""`, false}, list, tooLarge, 3 * maxListMemory},
 		"one large item":    {hostileBody{`{"items":[{"primaries":[""`, `,""`, false}, list, tooLarge, 32 << 20},
+		"long names":        {hostileBody{`{"items":[{}`, `,{"name":"` + strings.Repeat("x", 8000) + `"}`, false}, list, tooLarge, 32 << 20},
 		"unknown field":     {hostileBody{`{"other":[1`, `,1`, false}, list, tooLarge, 32 << 20},
 		"nested field":      {hostileBody{`{"other":`, `[`, false}, list, "sent a response that is not JSON", 32 << 20},
 		"the same field":    {hostileBody{`{"count":1`, `,"count":1`, false}, list, tooLarge, 32 << 20},
@@ -122,5 +127,47 @@ func TestHostileResponses(t *testing.T) {
 				t.Errorf("%d MiB were taken", cost.Bytes>>20)
 			}
 		})
+	}
+}
+
+// TestHostileHeaders: what comes before a response is bounded, too. A field of three bytes takes some hundred in memory.
+func TestHostileHeaders(t *testing.T) {
+	cost := heap.OfChild(t, func() string {
+		listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+		go func() {
+			for {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				go sendHeaders(conn)
+			}
+		}()
+		return listener.Addr().String()
+	}, func(address string) {
+		var failure *Error
+		client := NewClient(ClientOptions{Timeout: maxPatience})
+		_, err := client.Zones(t.Context(), Address{Addr: netip.MustParseAddrPort(address)})
+		if !errors.As(err, &failure) || failure.Reason != reason.BindcarUnreachable {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Logf("at most %d MiB were taken, given up after %s", cost.Bytes>>20, cost.Time)
+	if cost.Bytes > 16<<20 {
+		t.Errorf("%d MiB were taken", cost.Bytes>>20)
+	}
+}
+
+// sendHeaders begins a response, and sends fields of different names until nobody reads any more.
+func sendHeaders(conn net.Conn) {
+	defer conn.Close()
+	out := bufio.NewWriterSize(conn, 64<<10)
+	_, err := out.WriteString("HTTP/1.1 200 OK\r\n")
+	for n := int64(0); err == nil; n++ {
+		_, err = out.WriteString("x" + strconv.FormatInt(n, 36) + ":\r\n")
 	}
 }

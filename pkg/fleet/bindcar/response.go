@@ -21,6 +21,8 @@ const (
 	maxFields = 32
 	// maxItem is for one zone of a list.
 	maxItem = 16 << 10
+	// maxName is for the name of a zone, which may have escapes.
+	maxName = 4 * 255
 	// maxListMemory is for a decoded list, maxListsMemory for all lists that are decoded at the same time.
 	maxListMemory  = 128 << 20
 	maxListsMemory = 256 << 20
@@ -106,9 +108,9 @@ func decodeZoneList(body io.Reader, list *ZoneList) error {
 		}
 		switch field {
 		case "zones":
-			err = decodeArray(d, &list.Zones, sizeOfListed)
+			err = decodeArray(d, &list.Zones, func(name string) string { return name }, sizeOfListed)
 		case "items":
-			err = decodeArray(d, &list.Items, sizeOfZone)
+			err = decodeArray(d, &list.Items, func(z Zone) string { return z.Name }, sizeOfZone)
 		case "count":
 			err = d.Decode(&list.Count)
 		default:
@@ -123,7 +125,7 @@ func decodeZoneList(body io.Reader, list *ZoneList) error {
 }
 
 // decodeArray appends the elements of an array, or nothing for null.
-func decodeArray[E any](d *listDecoder, all *[]E, sizeOf func(E) int) error {
+func decodeArray[E any](d *listDecoder, all *[]E, nameOf func(E) string, sizeOf func(E) int) error {
 	opening, err := d.Token()
 	switch {
 	case err != nil || opening == nil:
@@ -142,6 +144,9 @@ func decodeArray[E any](d *listDecoder, all *[]E, sizeOf func(E) int) error {
 		var element E
 		if err := json.Unmarshal(raw, &element); err != nil {
 			return err
+		}
+		if len(nameOf(element)) > maxName {
+			return fmt.Errorf("%w: the name of a zone has more than %d bytes", errTooLarge, maxName)
 		}
 		if err := d.reserve(sizeOf(element)); err != nil {
 			return err

@@ -1,9 +1,13 @@
 package bindcar
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -38,12 +42,21 @@ func respond(code int, body io.Reader) *http.Response {
 
 // TestZoneIsBounded: one zone of a list may take so much and no more, however short the list is.
 func TestZoneIsBounded(t *testing.T) {
-	frame := len(`{"name":""}`)
+	frame := len(`{"filePath":""}`)
 	for size, wanted := range map[int]string{maxItem: "", maxItem + 1: "a zone takes more than 16384 bytes"} {
-		text := `{"items":[{"name":"` + strings.Repeat("a", size-frame) + `"}]}`
+		text := `{"items":[{"filePath":"` + strings.Repeat("a", size-frame) + `"}]}`
 		err := decodeResponse(respond(http.StatusOK, strings.NewReader(text)), &ZoneList{})
 		if (err == nil) != (wanted == "") || err != nil && !strings.Contains(err.Error(), wanted) {
 			t.Errorf("%d bytes: %v, want %q", size, err, wanted)
+		}
+	}
+	for _, list := range []string{`{"items":[{"name":"%s"}]}`, `{"zones":["%s"]}`} {
+		for size, wanted := range map[int]string{maxName: "", maxName + 1: "the name of a zone has more than 1020 bytes"} {
+			text := fmt.Sprintf(list, strings.Repeat("a", size))
+			err := decodeResponse(respond(http.StatusOK, strings.NewReader(text)), &ZoneList{})
+			if (err == nil) != (wanted == "") || err != nil && (!errors.Is(err, errTooLarge) || !strings.Contains(err.Error(), wanted)) {
+				t.Errorf("%s with %d bytes: %v, want %q", list, size, err, wanted)
+			}
 		}
 	}
 	for fields, wanted := range map[int]string{maxFields: "", maxFields + 1: "more than 32 fields"} {
@@ -88,5 +101,19 @@ func TestZoneList(t *testing.T) {
 	var none ZoneList
 	if err := decodeResponse(respond(http.StatusOK, strings.NewReader(`{"zones":null,"count":0}`)), &none); err != nil || len(none.Zones) > 0 {
 		t.Errorf("null: %v, %v", none, err)
+	}
+}
+
+// TestVersionIsBounded: what a sidecar calls named's version is in every status of its instance.
+func TestVersionIsBounded(t *testing.T) {
+	for sent, want := range map[string]string{
+		"9.20.4": "9.20.4", strings.Repeat("9", 100_000): strings.Repeat("9", 64), "9\x1b[2J": "0x391b5b324a",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(Readiness{Version: sent}) }))
+		got, err := NewClient(ClientOptions{}).Readiness(t.Context(), Address{Addr: netip.MustParseAddrPort(server.Listener.Addr().String())})
+		server.Close()
+		if err != nil || got.Version != want {
+			t.Errorf("%.20q: %q, %v", sent, got.Version, err)
+		}
 	}
 }

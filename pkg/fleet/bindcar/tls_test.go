@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -31,6 +33,8 @@ const manyZones = 5000
 type secured struct {
 	bindcar.Address
 	asked, connections atomic.Int32
+	// redirect answers in place of the server, if it is not nil.
+	redirect http.HandlerFunc
 }
 
 // serveTLS serves with an instance's certificate, and takes callers whom the authority clients has issued a certificate.
@@ -48,6 +52,10 @@ func serveTLS(t *testing.T, authority, clients certs.State, namespace, instance 
 	s := &secured{}
 	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.asked.Add(1)
+		if s.redirect != nil {
+			s.redirect(w, r)
+			return
+		}
 		response := bindcar.ZoneList{}
 		if strings.HasSuffix(r.URL.Path, "/zones") && r.Method == http.MethodGet {
 			response.Zones = slices.Repeat([]string{"example.com"}, manyZones)
@@ -108,6 +116,46 @@ func TestVerification(t *testing.T) {
 				t.Error("the server was asked")
 			}
 		})
+	}
+}
+
+// TestRedirectsAreNotFollowed: a sidecar leads none of our requests, with our certificate, to the sidecar of somebody else.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	ours := mtls.NewAuthority(t)
+	victim := serveTLS(t, ours, ours, "dns", "dns-primary-0")
+	victim.Addr = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), victim.Addr.Port())
+	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { victim.asked.Add(1) }))
+	t.Cleanup(plain.Close)
+	name := "7f000001.dns-primary-0.dns.bindcar.internal:" + strconv.Itoa(int(victim.Addr.Port()))
+	for to, target := range map[string]string{"a sidecar": "https://" + name, "another service": plain.URL} {
+		for _, code := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+			t.Run(fmt.Sprintf("%d to %s", code, to), func(t *testing.T) {
+				hostile := serveTLS(t, ours, ours, "evil", "evil-primary-0")
+				hostile.Namespace, hostile.Instance = "evil", "evil-primary-0"
+				hostile.redirect = func(w http.ResponseWriter, r *http.Request) {
+					http.Redirect(w, r, target+r.URL.RequestURI(), code)
+				}
+				client := mtls.Client(t, ours, bindcar.ControllerIdentity)
+				_, list := client.Zones(shortly(t), hostile.Address)
+				_, zone := client.Zone(shortly(t), hostile.Address, "bank.example")
+				_, command := client.Command(shortly(t), hostile.Address, "bank.example", "freeze")
+				for request, err := range map[string]error{
+					"list": list, "zone": zone, "command": command,
+					"create": client.CreateZone(shortly(t), hostile.Address, bindcar.CreateZone{}),
+					"patch":  client.PatchZone(shortly(t), hostile.Address, "bank.example", bindcar.PatchZone{}),
+					"delete": client.DeleteZone(shortly(t), hostile.Address, "bank.example", ""),
+					"stream": client.ReadNotifications(shortly(t), hostile.Address, func(bindcar.Notification) {}),
+				} {
+					var e *bindcar.Error
+					if !errors.As(err, &e) || e.Code != code {
+						t.Errorf("%s: %v", request, err)
+					}
+				}
+				if n := victim.asked.Swap(0); n > 0 {
+					t.Errorf("%d requests were led to %s", n, to)
+				}
+			})
+		}
 	}
 }
 

@@ -68,7 +68,7 @@ type reconciler struct {
 func Setup(mgr ctrl.Manager, options Options) error {
 	var problems []error
 	for _, empty := range inventory.NewClusters {
-		r := &reconciler{Options: options, client: mgr.GetClient(), empty: empty, now: time.Now, transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner))}
+		r := &reconciler{Options: options, client: mgr.GetClient(), empty: empty, now: time.Now, transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner), mgr.GetScheme())}
 		o := empty()
 		kind := inventory.AsCluster(o, "").Kind
 		keyReaders := handler.EnqueueRequestsFromMapFunc(controllerOf(kind))

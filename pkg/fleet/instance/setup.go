@@ -61,10 +61,10 @@ type Options struct {
 // Setup adds the reconciler of instances. It runs when an instance or its cluster is changed by a user, when what it is
 // made of changes, when its pods do, and when zones come and go.
 func Setup(mgr ctrl.Manager, o Options) error {
-	c, recorder := mgr.GetClient(), mgr.GetEventRecorder(apply.FieldOwner)
+	c, transitions := mgr.GetClient(), apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner), mgr.GetScheme())
 	r := &reconciler{
-		client: c, home: o.Home, timeouts: o.Timeouts, rights: o.Rights, now: time.Now, workloads: newWorkloads(c, recorder, o),
-		pods: podcheck.New(c, o.Home, o.Sidecar, o.DNS, o.Keys.Cache), status: &statusWriter{client: c, recorder: recorder, transitions: apply.NewTransitions(recorder)},
+		client: c, home: o.Home, timeouts: o.Timeouts, rights: o.Rights, now: time.Now, workloads: newWorkloads(c, transitions, o),
+		pods: podcheck.New(c, o.Home, o.Sidecar, o.DNS, o.Keys.Cache), status: &statusWriter{client: c, transitions: transitions},
 	}
 	turns := &inventory.Turns{Reconciler: r, PerNamespace: maxReconciliations}
 	b := ctrl.NewControllerManagedBy(mgr).

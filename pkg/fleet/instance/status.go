@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,9 +18,7 @@ import (
 
 // statusWriter writes the status of instances, each not too often.
 type statusWriter struct {
-	client   client.Client
-	recorder events.EventRecorder
-	// transitions makes all Events but those about the configuration.
+	client      client.Client
 	transitions *apply.Transitions
 	limiter     apply.StatusLimiter
 }
@@ -70,9 +67,9 @@ func (w *statusWriter) recordConfiguration(instance *v1beta1.Bind9Instance, next
 	invalid := func(s v1beta1.Bind9InstanceStatus) bool { return s.FailureReason == status.ConfigurationInvalid }
 	switch was, is := invalid(instance.Status), invalid(next); {
 	case is && (!was || next.FailureMessage != instance.Status.FailureMessage):
-		w.recorder.Eventf(instance, nil, corev1.EventTypeWarning, status.ConfigurationInvalid, "Reconcile", "%s", next.FailureMessage)
+		w.transitions.Emit(instance, corev1.EventTypeWarning, status.ConfigurationInvalid, next.FailureMessage)
 	case was && !is:
-		w.recorder.Eventf(instance, nil, corev1.EventTypeNormal, status.ConfigurationValid, "Reconcile", "the configuration can be used now")
+		w.transitions.Emit(instance, corev1.EventTypeNormal, status.ConfigurationValid, "the configuration can be used now")
 	}
 }
 

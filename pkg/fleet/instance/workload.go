@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/wait"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -34,9 +33,9 @@ import (
 // workloads applies everything that instances consist of.
 type workloads struct {
 	Options
-	client   client.Client
-	recorder events.EventRecorder
-	rollout  rollout
+	client      client.Client
+	transitions *apply.Transitions
+	rollout     rollout
 	// configMaps has the ConfigMaps of users that were read lately, certificates the bundles with which the certificates of
 	// instances, by UID, were found valid.
 	configMaps, certificates *cache.Expiring
@@ -45,9 +44,9 @@ type workloads struct {
 	warned sync.Map
 }
 
-func newWorkloads(c client.Client, recorder events.EventRecorder, o Options) *workloads {
+func newWorkloads(c client.Client, transitions *apply.Transitions, o Options) *workloads {
 	return &workloads{
-		Options: o, client: c, recorder: recorder, rollout: newRollout(c, o.Home), configMaps: cache.NewExpiring(), certificates: cache.NewExpiring(),
+		Options: o, client: c, transitions: transitions, rollout: newRollout(c, o.Home), configMaps: cache.NewExpiring(), certificates: cache.NewExpiring(),
 	}
 }
 
@@ -145,7 +144,7 @@ func (w *workloads) warnOfIgnoredFields(workload *named.Workload) {
 		return
 	}
 	if last, _ := w.warned.Swap(instance.UID, instance.Generation); last != instance.Generation {
-		w.recorder.Eventf(instance, nil, corev1.EventTypeWarning, "FieldsIgnored", "Reconcile", "%s", strings.Join(ignored, "; "))
+		w.transitions.Emit(instance, corev1.EventTypeWarning, apply.FieldsIgnored, strings.Join(ignored, "; "))
 	}
 }
 

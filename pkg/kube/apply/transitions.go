@@ -1,14 +1,17 @@
 package apply
 
 import (
+	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/client-go/tools/reference"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
@@ -26,6 +29,8 @@ const (
 	KeyRotated     = "KeyRotated"
 	// NameServersChanged is the reason of the Event about a zone whose name servers have other addresses.
 	NameServersChanged = "NameServersChanged"
+	// FieldsIgnored is the reason of the Event about an instance with fields that have no effect.
+	FieldsIgnored = "FieldsIgnored"
 	// ContestEnded is the reason of the Event about a zone that is Contested no more.
 	ContestEnded = "ContestEnded"
 )
@@ -43,12 +48,13 @@ type Summary struct {
 // than there are changes: the statuses have all of them.
 type Transitions struct {
 	recorder events.EventRecorder
-	limit    flowcontrol.PassiveRateLimiter
+	scheme   *runtime.Scheme
+	limit    *EventLimit
 }
 
-// NewTransitions returns a Transitions that makes Events with a recorder; none with nil.
-func NewTransitions(recorder events.EventRecorder) *Transitions {
-	return &Transitions{recorder: recorder, limit: flowcontrol.NewTokenBucketPassiveRateLimiter(10, 100)}
+// NewTransitions returns a Transitions that makes Events with a recorder; none with nil. The scheme has the kinds of the objects.
+func NewTransitions(recorder events.EventRecorder, scheme *runtime.Scheme) *Transitions {
+	return &Transitions{recorder: recorder, scheme: scheme, limit: NewEventLimit(10, 100)}
 }
 
 // Record makes the Events of a status that was written. A status that says the same in other words has none.
@@ -60,9 +66,38 @@ func (t *Transitions) Record(o client.Object, before, after Summary) {
 
 // Emit makes one Event of a kind, Normal or Warning. A nil Transitions makes none.
 func (t *Transitions) Emit(o client.Object, kind, reason, note string) {
-	if t != nil && t.recorder != nil && t.limit.TryAccept() {
-		t.recorder.Eventf(o, nil, kind, reason, reconcileAction, "%s", status.TruncateMessage(note))
+	if t != nil && t.recorder != nil {
+		note = status.TruncateMessage(note)
+		t.emit(o, RegardingNote(t.scheme, o, note), kind, reason, note)
 	}
+}
+
+// EmitSeries makes an Event about whatever version of an object, or counts it in one that it made with this reason in the last minutes: the
+// note of the first stands for all.
+func (t *Transitions) EmitSeries(o *metav1.PartialObjectMetadata, kind, reason, note string) {
+	if t != nil && t.recorder != nil {
+		t.emit(o, o, kind, reason, status.TruncateMessage(note))
+	}
+}
+
+func (t *Transitions) emit(o client.Object, regarding runtime.Object, kind, reason, note string) {
+	if t.limit.Take(o.GetNamespace()) {
+		t.recorder.Eventf(regarding, nil, kind, reason, reconcileAction, "%s", note)
+	}
+}
+
+// RegardingNote is what an Event with a note is about: an object in its version, and a field path that stands for the note. client-go counts
+// an Event in the one before if both have one reason and are about the same, whatever they say: a pod that is lost after another would not
+// be named.
+func RegardingNote(scheme *runtime.Scheme, o client.Object, note string) runtime.Object {
+	ref, err := reference.GetReference(scheme, o)
+	if err != nil {
+		return o // The recorder reports it.
+	}
+	digest := fnv.New32a()
+	_, _ = digest.Write([]byte(note))
+	ref.FieldPath = fmt.Sprintf("note{%08x}", digest.Sum32())
+	return ref
 }
 
 // notice is an Event that has yet to be made.

@@ -1,11 +1,19 @@
 package apply
 
 import (
+	"context"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -55,7 +63,7 @@ func TestTransitions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)
-			NewTransitions(recorder).Record(&v1beta1.Bind9Instance{}, c.before, c.after)
+			NewTransitions(recorder, testScheme(t)).Record(&v1beta1.Bind9Instance{}, c.before, c.after)
 			var got []string
 			for len(recorder.Events) > 0 {
 				got = append(got, <-recorder.Events)
@@ -74,7 +82,7 @@ func TestContestEvents(t *testing.T) {
 		return Summary{Conditions: []metav1.Condition{{Type: status.Contested, Status: metav1.ConditionTrue, Reason: status.Overwritten, Message: message}}}
 	}
 	for _, step := range [][2]Summary{{{}, contested("www. A")}, {contested("www. A"), contested("mail. A")}, {contested("mail. A"), {}}} {
-		NewTransitions(recorder).Record(&v1beta1.DNSZone{}, step[0], step[1])
+		NewTransitions(recorder, testScheme(t)).Record(&v1beta1.DNSZone{}, step[0], step[1])
 	}
 	close(recorder.Events)
 	var got []string
@@ -88,11 +96,11 @@ func TestContestEvents(t *testing.T) {
 
 func TestTransitionsAreLimited(t *testing.T) {
 	recorder := events.NewFakeRecorder(10_000)
-	transitions := NewTransitions(recorder)
+	transitions := NewTransitions(recorder, testScheme(t))
 	for range 2000 {
 		transitions.Emit(&v1beta1.DNSZone{}, "Warning", DriftCorrected, strings.Repeat("ä", 2000))
 	}
-	if n := len(recorder.Events); n < 100 || n > 150 {
+	if n := len(recorder.Events); n < 50 || n > 75 { // one namespace has half
 		t.Errorf("2000 changes made %d Events", n)
 	}
 	if got := <-recorder.Events; len(got) > len("Warning DriftCorrected ")+1024 {
@@ -100,5 +108,128 @@ func TestTransitionsAreLimited(t *testing.T) {
 	}
 	var none *Transitions
 	none.Emit(&v1beta1.DNSZone{}, "Normal", KeyRotated, "")
-	NewTransitions(nil).Emit(&v1beta1.DNSZone{}, "Normal", KeyRotated, "")
+	NewTransitions(nil, nil).Emit(&v1beta1.DNSZone{}, "Normal", KeyRotated, "")
+}
+
+// countingSink keeps what would be stored of Events: a note for each, and how often it was counted in a series.
+type countingSink struct {
+	mu      sync.Mutex
+	created map[string]string
+	counted map[string]int32
+}
+
+// Create implements events.EventSink.
+func (s *countingSink) Create(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.created[e.Name] = e.Note
+	s.counted[e.Note]++
+	return e, nil
+}
+
+// Update implements events.EventSink.
+func (s *countingSink) Update(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
+	return e, nil
+}
+
+// Patch implements events.EventSink.
+func (s *countingSink) Patch(_ context.Context, e *eventsv1.Event, _ []byte) (*eventsv1.Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counted[s.created[e.Name]]++
+	return e, nil
+}
+
+// Two Events with one reason about one version of an object are told apart by client-go only if they say so.
+func TestNotesAreNotMerged(t *testing.T) {
+	sink := &countingSink{created: map[string]string{}, counted: map[string]int32{}}
+	broadcaster := events.NewBroadcaster(sink)
+	t.Cleanup(broadcaster.Shutdown)
+	if err := broadcaster.StartRecordingToSinkWithContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	transitions := NewTransitions(broadcaster.NewRecorder(testScheme(t), FieldOwner), testScheme(t))
+	zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "main", UID: "1", ResourceVersion: "7"}}
+	whatever := &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "DNSZone"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "main", UID: "1"},
+	}
+	lost := func(pods ...string) (s Summary) {
+		for _, pod := range []string{"Pod-0", "Pod-1"} {
+			c := metav1.Condition{Type: pod, Status: "True", Reason: "Running"}
+			if slices.Contains(pods, pod) {
+				c.Status, c.Reason = "False", "Crashing"
+			}
+			s.Conditions = append(s.Conditions, c)
+		}
+		return s
+	}
+	step := func(want map[string]int32, do func()) {
+		t.Helper()
+		do()
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+			sink.mu.Lock()
+			diff := cmp.Diff(want, sink.counted)
+			sink.mu.Unlock()
+			if diff == "" {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("Events (-want +got):\n%s", diff)
+			}
+		}
+	}
+	want := map[string]int32{"Pod-0: Crashing": 1, "Pod-1: Crashing": 1}
+	step(want, func() { transitions.Record(zone, lost(), lost("Pod-0", "Pod-1")) })
+	want["ns1 has 192.0.2.1"] = 1
+	step(want, func() { transitions.Emit(zone, "Normal", NameServersChanged, "ns1 has 192.0.2.1") })
+	want["ns1 has 192.0.2.2"] = 1
+	step(want, func() { transitions.Emit(zone, "Normal", NameServersChanged, "ns1 has 192.0.2.2") })
+	want["ns1 has 192.0.2.2"] = 2 // the same again
+	step(want, func() { transitions.Emit(zone, "Normal", NameServersChanged, "ns1 has 192.0.2.2") })
+	want["RRsets: 1"] = 1
+	step(want, func() { transitions.EmitSeries(whatever, "Warning", DriftCorrected, "RRsets: 1") })
+	want["RRsets: 1"] = 2
+	step(want, func() { transitions.EmitSeries(whatever, "Warning", DriftCorrected, "RRsets: 3") })
+}
+
+func testScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return scheme
+}
+
+// Objects of one namespace, whose states change as quickly as their owner likes, leave room for the Events of others.
+func TestNamespacesShareTheLimitOfEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := NewEventLimit(10, 100)
+		for range 60 { // seconds
+			for range 1000 {
+				limit.Take("flood")
+			}
+			for range 5 {
+				if !limit.Take("quiet") {
+					t.Fatal("another namespace has used up the Events of this one")
+				}
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// What is remembered of namespaces that have been is bounded.
+func TestEventLimitForgetsNamespaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := NewEventLimit(10, 100)
+		for n := range 2 * maxIdle {
+			limit.Take(strconv.Itoa(n))
+			time.Sleep(time.Second)
+		}
+		if n := len(limit.namespaces); n > maxIdle {
+			t.Errorf("%d namespaces are remembered", n)
+		}
+	})
 }

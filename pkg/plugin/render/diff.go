@@ -109,6 +109,10 @@ func (d *diffWriter) writeRRset(have v1alpha1.RRset) {
 			d.writeLine(red, "-%s", l)
 		}
 	}
+	if have.Omitted > 0 { // What is wanted may be among them.
+		d.writeLine(faint, "# and %s more", pluralize(have.Omitted, "value"))
+		return
+	}
 	for _, l := range wanted {
 		if !slices.Contains(served, l) {
 			d.writeLine(green, "+%s", l)

@@ -49,6 +49,16 @@ func TestDiff(t *testing.T) {
 +www.example.com. 300 IN A 192.0.2.1
 +www.example.com. 300 IN A 192.0.2.2
 `}},
+		"more than is shown": {
+			of: declared(object("ARecord", "www", "example.com", row("primary-0", divergent, serial(9, 0),
+				observes(v1alpha1.RRset{Name: "www.example.com.", Type: "A", TTL: new(int64(300)), Rdata: []string{"192.0.2.1", "192.0.2.9"}, Omitted: 70}))), www),
+			want: Comparison{Differs: true, Text: `--- primary-0 (Primary, Divergent, serial 9)
++++ ARecord dns/www (generation 3)
+@@ www.example.com. A @@
+ www.example.com. 300 IN A 192.0.2.1
+-www.example.com. 300 IN A 192.0.2.9
+# and 70 values more
+`}},
 		"data that has to go": {
 			of: declared(object("DNSEndpoint", "shop", "example.com,example.org", row("primary-0", stale, serial(9, 0),
 				func(r *v1alpha1.ServerStatus) { r.Zone = "example.org" },

@@ -80,7 +80,7 @@ type reconciler struct {
 // and then. home is the namespace that Lockstep runs in.
 func Setup(mgr ctrl.Manager, keys *keyrotation.Cache, stores *Backends, home string) error {
 	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, resolver: Resolver{Gate: stores.Gate}, now: time.Now, home: home, cluster: clusterID(mgr.GetAPIReader()),
-		transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner))}
+		transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner), mgr.GetScheme())}
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	turns := &inventory.Turns{Reconciler: r, PerNamespace: maxLooks}
 	return ctrl.NewControllerManagedBy(mgr).

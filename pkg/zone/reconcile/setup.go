@@ -82,7 +82,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	counts := statuswriter.NewMetrics(metrics.Registry)
 	counts.Waiting = zones.OldestChange
 	writer := statuswriter.NewWriter(statuswriter.Options{
-		Client: mgr.GetClient(), Cache: mgr.GetCache(), Recorder: mgr.GetEventRecorder(apply.FieldOwner), Metrics: counts, Place: zones.Placement,
+		Client: mgr.GetClient(), Cache: mgr.GetCache(), Recorder: mgr.GetEventRecorder(apply.FieldOwner), Scheme: mgr.GetScheme(), Metrics: counts, Place: zones.Placement,
 		ZoneTimeout: o.Timeout,
 	})
 	if err := mgr.Add(writer); err != nil {

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -31,15 +31,15 @@ const (
 // eventRecorder makes Kubernetes Events. There may be fewer than there are transitions: the statuses have all of them.
 type eventRecorder struct {
 	recorder         events.EventRecorder
-	normal, warnings flowcontrol.PassiveRateLimiter
+	normal, warnings *apply.EventLimit
 	// removals have a limit of their own: whoever may update a zone decides how many there are.
 	transitions, removals *apply.Transitions
 }
 
-func newEventRecorder(r events.EventRecorder) *eventRecorder {
+func newEventRecorder(r events.EventRecorder, scheme *runtime.Scheme) *eventRecorder {
 	return &eventRecorder{
-		recorder: r, normal: flowcontrol.NewTokenBucketPassiveRateLimiter(10, 100),
-		warnings: flowcontrol.NewTokenBucketPassiveRateLimiter(50, 500), transitions: apply.NewTransitions(r), removals: apply.NewTransitions(r),
+		recorder: r, normal: apply.NewEventLimit(10, 100), warnings: apply.NewEventLimit(50, 500),
+		transitions: apply.NewTransitions(r, scheme), removals: apply.NewTransitions(r, scheme),
 	}
 }
 
@@ -53,7 +53,7 @@ func (a *eventRecorder) recordTransition(o client.Object, prev, next []metav1.Co
 	if kind == corev1.EventTypeWarning {
 		limit = a.warnings
 	}
-	if limit.TryAccept() {
+	if limit.Take(o.GetNamespace()) {
 		a.recorder.Eventf(o, nil, kind, reason, programAction, "%s", note)
 	}
 }
@@ -78,8 +78,11 @@ func (a *eventRecorder) recordNameServers(e SyncCompleted) {
 // one with each pass: without the zone's version, those that follow count in the first.
 func (a *eventRecorder) recordDrift(e SyncCompleted) {
 	if e.Drift > 0 {
-		zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: e.Zone.Namespace, Name: e.Zone.Name, UID: e.Zone.UID}}
-		a.transitions.Emit(zone, corev1.EventTypeWarning, apply.DriftCorrected,
+		zone := &metav1.PartialObjectMetadata{
+			TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: source.ZoneKind},
+			ObjectMeta: metav1.ObjectMeta{Namespace: e.Zone.Namespace, Name: e.Zone.Name, UID: e.Zone.UID},
+		}
+		a.transitions.EmitSeries(zone, corev1.EventTypeWarning, apply.DriftCorrected,
 			fmt.Sprintf("corrected on the servers what somebody else had changed there; RRsets: %d", e.Drift))
 	}
 	a.recordRemoved(e)
@@ -92,8 +95,8 @@ const (
 	maxRemovedText = 200
 )
 
-// recordRemoved makes an Event on each object that declares an RRset from which values of somebody else were taken. Like the zone's, it
-// counts those that follow.
+// recordRemoved makes an Event on each object that declares an RRset from which values of somebody else were taken. It counts those that
+// follow about the same values.
 func (a *eventRecorder) recordRemoved(e SyncCompleted) {
 	told := map[source.ObjectKey]bool{}
 	for _, key := range slices.SortedFunc(maps.Keys(e.Removed), rrset.Key.Compare) {

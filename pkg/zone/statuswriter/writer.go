@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,6 +50,8 @@ type Options struct {
 	Cache  client.Reader
 	// Recorder takes Kubernetes Events; none are made without one.
 	Recorder events.EventRecorder
+	// Scheme has the kinds of the objects that Events are about.
+	Scheme *runtime.Scheme
 	// Place returns where an object is. It is called when the object is about to be written, and by several writers at
 	// once. Without it DNSEndpoints are not written, and a released record loses its marks whatever takes it by then.
 	Place func(source.Object) Placement
@@ -89,7 +92,7 @@ func NewWriter(o Options) *Writer {
 		o.Metrics = NewMetrics(nil)
 	}
 	w := &Writer{
-		Options: o, eventRecorder: newEventRecorder(o.Recorder), zones: map[types.NamespacedName]*zoneOutcome{},
+		Options: o, eventRecorder: newEventRecorder(o.Recorder, o.Scheme), zones: map[types.NamespacedName]*zoneOutcome{},
 		released: map[source.ObjectKey]map[types.NamespacedName]struct{}{}, corrections: apply.NewCorrections(o.Client),
 	}
 	w.queue = newStatusQueue(w.writeObject, func(n int) { o.Metrics.queueDepth.Set(float64(n)) })

@@ -89,7 +89,9 @@ func (s *secretStore) send(ctx context.Context, method, name string, patch []byt
 	client := http.Client{
 		Timeout:       requestTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}},
+		Transport: &http.Transport{
+			DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10, TLSClientConfig: &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12},
+		},
 	}
 	response, err := client.Do(request)
 	if err != nil {

@@ -163,8 +163,18 @@ func (c *zoneContent) parseRecord(in bindcar.Record) (dns.RR, error) {
 		}
 		rr.Header().Ttl = *in.TTL
 	}
+	if !readsBack(rr) { // as one without data does not
+		return nil, fmt.Errorf("value: %q is not the data of a %s record", in.Value, in.Type)
+	}
 	c.apexNS = c.apexNS || kind == dns.TypeNS && name == c.origin
 	return rr, nil
+}
+
+// readsBack reports whether a record, as a line of a zone file, is that record: named refuses a zone for one line.
+func readsBack(rr dns.RR) bool {
+	line := rr.String()
+	again, ok := dns.NewZoneParser(strings.NewReader(line+"\n"), ".", "").Next()
+	return ok && again.String() == line
 }
 
 func (c *zoneContent) ownerName(name string) (string, error) {

@@ -39,8 +39,8 @@ type readinessGate struct {
 	open     bool
 	// served has the zones that the pod was seen to serve.
 	served sync.Map
-	// explanations are why zones of a user's configuration are not loaded, by name.
-	explanations sync.Map
+	// explanations are why zones of a user's configuration are not loaded, by name: the latest, whatever a sidecar lists.
+	explanations *lru.Cache
 	// most is the greatest number of zones that it served so far, since is when that was reached.
 	most  int
 	since time.Time
@@ -60,7 +60,7 @@ func (g readinessGates) gateOf(pod *corev1.Pod) *readinessGate {
 	if gate, _ := known.(*readinessGate); ok && gate.restarts == restarts {
 		return gate
 	}
-	gate := &readinessGate{restarts: restarts, open: !ok && isGateOpen(pod)}
+	gate := &readinessGate{restarts: restarts, open: !ok && isGateOpen(pod), explanations: lru.New(maxExplanations)}
 	g.pods.Add(pod.UID, gate)
 	return gate
 }

@@ -12,6 +12,8 @@ import (
 const (
 	// maxExplained is how many zones of a pod named is asked about that it has not loaded.
 	maxExplained = 3
+	// maxExplanations is how many answers are remembered of a pod.
+	maxExplanations = 16
 	// explainInterval is how long its answer counts. The question is an order to load the zone, which is in its log each time.
 	explainInterval = time.Minute
 )
@@ -45,7 +47,7 @@ func (c *Checker) unloadedZones(ctx context.Context, gate *readinessGate, sideca
 
 // explain has named load a zone once more, unless it was asked lately, and returns why it cannot; empty if it can.
 func (c *Checker) explain(ctx context.Context, gate *readinessGate, sidecar bindcar.Address, zone string) string {
-	if known, ok := gate.explanations.Load(zone); ok && c.now().Sub(known.(explanation).at) < explainInterval {
+	if known, ok := gate.explanations.Get(zone); ok && c.now().Sub(known.(explanation).at) < explainInterval {
 		return known.(explanation).words
 	}
 	_, err := c.sidecar.Command(ctx, sidecar, zone, "reload")
@@ -54,6 +56,6 @@ func (c *Checker) explain(ctx context.Context, gate *readinessGate, sidecar bind
 		return "" // It is loading, or the sidecar did not answer.
 	}
 	words := strings.TrimPrefix(answer.Details, "rndc reload: ")
-	gate.explanations.Store(zone, explanation{words, c.now()})
+	gate.explanations.Add(zone, explanation{words, c.now()})
 	return words
 }

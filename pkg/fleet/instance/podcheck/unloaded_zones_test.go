@@ -1,6 +1,7 @@
 package podcheck
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -74,5 +75,27 @@ func TestUnloadedZonesAreNamed(t *testing.T) {
 	const prefix = "Pod web-0 does not serve zones of configMapRefs: empty.example: bad zone; gone.example: file not found; more.example: file not found and 1 more; correct"
 	if ready := f.ready(pod); ready.Reason != status.ZonesNotLoaded || !strings.HasPrefix(ready.Message, prefix) {
 		t.Errorf("the instance's condition: %+v", ready)
+	}
+}
+
+// refusing says why it loads no zone.
+type refusing struct{ Sidecar }
+
+func (refusing) Command(context.Context, bindcar.Address, string, string) (string, error) {
+	return "", &bindcar.Error{Code: 500, Details: "bad zone"}
+}
+
+// TestExplanationsAreBounded: a sidecar that lists other zones each time has the fleet manager remember few of them.
+func TestExplanationsAreBounded(t *testing.T) {
+	checker := New(nil, "", refusing{}, nil, nil)
+	gate := checker.gates.gateOf(runningPod(corev1.ConditionTrue))
+	for n := range 1000 {
+		list := bindcar.ZoneList{Items: []bindcar.Zone{{Name: fmt.Sprintf("%d.test", n), Type: bindcar.Primary}}}
+		if got := checker.unloadedZones(t.Context(), gate, bindcar.Address{}, list); len(got) != 1 || !strings.HasSuffix(got[0], ": bad zone") {
+			t.Fatalf("%q", got)
+		}
+	}
+	if n := gate.explanations.Len(); n > maxExplanations {
+		t.Errorf("%d explanations are remembered", n)
 	}
 }

@@ -13,9 +13,13 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 )
+
+// maxRemovals is how many zones are removed from a pod in one check, maxLogged how many of them are named in the log.
+const maxRemovals, maxLogged = 1000, 10
 
 // removalInterval is how soon an instance is checked again whose zones wait until others serve them.
 const removalInterval = time.Second
@@ -76,7 +80,12 @@ func (c *Checker) removeZones(ctx context.Context, instance client.ObjectKey, si
 	if err != nil {
 		return false, nil, err
 	}
+	var removed []string
+	defer func() { logRemoved(ctx, instance, sidecar, removed) }()
 	for _, zone := range surplus {
+		if len(removed) == maxRemovals {
+			return true, nil, nil
+		}
 		if targets.isOn(zone, instance) {
 			continue // It has come back while the pod was asked.
 		}
@@ -88,9 +97,17 @@ func (c *Checker) removeZones(ctx context.Context, instance client.ObjectKey, si
 		if err := c.sidecar.DeleteZone(ctx, sidecar, zone, ""); err != nil && !bindcar.IsNotFound(err) {
 			return waiting, err, nil
 		}
-		log.FromContext(ctx).Info("zone removed from a server that it is not assigned to", "server", sidecar.Addr, "instance", instance, "zone", zone)
+		removed = append(removed, zone)
 	}
 	return waiting, nil, nil
+}
+
+// logRemoved logs zones that were removed from a pod, the first by name: a sidecar may list any number of any name.
+func logRemoved(ctx context.Context, instance client.ObjectKey, sidecar bindcar.Address, zones []string) {
+	if len(zones) > 0 {
+		log.FromContext(ctx).Info("zones removed from a server that they are not assigned to", "server", sidecar.Addr, "instance", instance,
+			"count", len(zones), "zones", status.JoinSome(zones, maxLogged, " "))
+	}
 }
 
 // assignments are where zones are to be served.

@@ -2,15 +2,20 @@ package podcheck
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
@@ -98,5 +103,34 @@ func TestRemovalSparesWhatHasComeBack(t *testing.T) {
 	waiting, sidecarErr, err := checker.removeZones(t.Context(), client.ObjectKey{Namespace: "dns", Name: "left"}, bindcar.Address{}, []string{"left.test", "right.test"})
 	if waiting || sidecarErr != nil || err != nil || !slices.Equal(deleted.zones, []string{"right.test"}) {
 		t.Errorf("deleted %v; waiting %t, %v, %v", deleted.zones, waiting, sidecarErr, err)
+	}
+}
+
+// TestRemovalsAreBounded: a sidecar that lists any number of zones that nobody has assigned to it does not hold up a check for ever, and
+// fills no log.
+func TestRemovalsAreBounded(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	ctx := log.IntoContext(t.Context(), funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
+	deleted := &deletions{}
+	checker := New(fake.NewClientBuilder().WithScheme(scheme).Build(), "", deleted, nil, nil)
+	var surplus []string
+	for n := range 3*maxRemovals + 1 {
+		surplus = append(surplus, fmt.Sprintf("%d.made-up.test", n))
+	}
+	for look := 1; ; look++ {
+		waiting, sidecarErr, err := checker.removeZones(ctx, client.ObjectKey{Namespace: "dns", Name: "left"}, bindcar.Address{}, surplus[len(deleted.zones):])
+		if err := errors.Join(sidecarErr, err); err != nil || len(deleted.zones) > look*maxRemovals || len(lines) != look {
+			t.Fatalf("look %d: %d zones deleted, %d lines, %v", look, len(deleted.zones), len(lines), err)
+		}
+		if !waiting {
+			break
+		}
+	}
+	if !slices.Equal(deleted.zones, surplus) || len(lines[0]) > 1000 || !strings.Contains(lines[0], "0.made-up.test") {
+		t.Errorf("%d of %d zones deleted; %s", len(deleted.zones), len(surplus), lines[0])
 	}
 }
