@@ -11,6 +11,15 @@ func DSRecordsAtAll(servers int, zones, keys []string) Verdict {
 	return True(DSPublished, fmt.Sprintf("all %d servers of %s have the DS record of key %s", servers, zonesNamed(zones), strings.Join(keys, ", ")))
 }
 
+// ParentsSilent says that some servers of the zones above, or all, do not answer; the others have the DS records of keys.
+func ParentsSilent(silent, servers int, zones, keys []string) Verdict {
+	who := fmt.Sprintf("%d of %d servers of %s do not answer", silent, servers, zonesNamed(zones))
+	if silent == servers {
+		who = "no server of " + zonesNamed(zones) + " answers"
+	}
+	return Unknown(ParentSilent, who+": whether they have the DS record of key "+strings.Join(keys, ", ")+" is not known")
+}
+
 // DSRecordsLack says that servers of the zones above lack DS records that they are to have.
 func DSRecordsLack(zones, keys []string) Verdict {
 	return False(DSPending, fmt.Sprintf("not all servers of %s have the DS record of key %s yet, since the zone asks for it", zonesNamed(zones), strings.Join(keys, ", ")))

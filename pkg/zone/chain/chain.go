@@ -92,6 +92,9 @@ type Decision struct {
 	Confirm, Withdraw []string
 	// Delegated says how far it is; the zero value if there is no parent.
 	Delegated status.Verdict
+	// BehindSince is since when a server of the parents has answered with other DS records than those that the zone asks for; the zero value
+	// if none does, or if the zone never asked for anything else.
+	BehindSince time.Time
 	// Next is when to look again.
 	Next time.Duration
 }
@@ -150,6 +153,7 @@ func Decide(last *v1beta1.SecureDelegation, f Facts) Decision {
 	confirm, withdraw := d.confirm()
 	out := Decision{Delegation: d.next, Confirm: confirm, Withdraw: withdraw}
 	out.Delegated, out.Next = d.verdict()
+	out.BehindSince = d.behindSince()
 	return out
 }
 
@@ -291,7 +295,8 @@ func Told(d *v1beta1.SecureDelegation, ds string, confirmed bool) {
 
 // sight is what the servers of the parents answer together. DS records go by the key that they name.
 type sight struct {
-	servers int
+	// servers are how many there are, known how many of them answered.
+	servers, known int
 	// all is true if all of them answered, any if one of them has a DS record.
 	all, any bool
 	ttl      time.Duration
@@ -307,6 +312,7 @@ func sightOf(f Facts) sight {
 			if s.all = s.all && a.IsKnown; !a.IsKnown {
 				continue
 			}
+			s.known++
 			named := map[string]bool{}
 			for _, ds := range a.DS {
 				named[f.Zone.Points.Name(ds)] = true
@@ -324,6 +330,12 @@ func sightOf(f Facts) sight {
 
 func (s sight) isEverywhere(ds string) bool { return s.all && s.have[ds] == s.servers }
 func (s sight) isAnywhere(ds string) bool   { return s.have[ds] > 0 }
+
+// isLacking reports whether a server has answered without a DS record. One that is silent shows nothing.
+func (s sight) isLacking(ds string) bool { return s.have[ds] < s.known }
+
+// isShared reports whether all servers that answered have a DS record.
+func (s sight) isShared(ds string) bool { return s.known > 0 && s.have[ds] == s.known }
 
 // KeyTag is the key tag of the data of a DS record.
 func KeyTag(ds string) uint16 {

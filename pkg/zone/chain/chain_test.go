@@ -95,8 +95,25 @@ func TestRecordsComeAfterTheHighestTTL(t *testing.T) {
 	}
 	s.parent([]string{old}, []string{old})
 	s.silence(1)
-	if d := s.after(time.Second, status.DSPending, old); len(d.Confirm) > 0 {
+	if d := s.after(time.Second, status.ParentSilent, old); len(d.Confirm) > 0 {
 		t.Errorf("a silent server is enough to tell of %v", d.Confirm)
+	}
+}
+
+// A server that is silent lacks nothing that anybody knows of.
+func TestSilentParent(t *testing.T) {
+	s := published(t)
+	if d := s.after(0, status.DSPublished, old); !d.BehindSince.IsZero() {
+		t.Errorf("behind since %s", d.BehindSince)
+	}
+	s.silence(1)
+	if d := s.after(time.Hour, status.ParentSilent, old); !strings.HasPrefix(d.Delegated.Message, "1 of 2 servers of zone example.com do not answer") || d.Next != lookInterval || !d.BehindSince.IsZero() {
+		t.Errorf("%+v since %s, again after %s", d.Delegated, d.BehindSince, d.Next)
+	}
+	s.parent(nil, nil)
+	s.silence(1)
+	if d := s.after(time.Hour, status.DSPending, old); d.BehindSince.IsZero() {
+		t.Errorf("%+v", d.Delegated)
 	}
 }
 
