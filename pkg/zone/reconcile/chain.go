@@ -32,6 +32,8 @@ type chainState struct {
 	isKnown    bool
 	delegation *v1beta1.SecureDelegation
 	delegated  status.Verdict
+	// behind is since when a zone above has had other DS records than those that the zone asks for.
+	behind time.Time
 	// facts are those of the last look, without what the parents answered, and next is when to look again if they stay the same.
 	facts string
 	next  time.Time
@@ -88,7 +90,8 @@ func (p zonePass) followChain(ctx context.Context, event statuswriter.SyncComple
 			return p.withChain(event, p.lastDelegation()), firstInterval
 		}
 		decided := p.decideChain(ctx, zone, seen.Mirror, signer)
-		known.isKnown, known.delegation, known.delegated, known.facts, known.next = true, decided.Delegation, decided.Delegated, facts, now.Add(decided.Next)
+		known.isKnown, known.delegation, known.delegated, known.behind = true, decided.Delegation, decided.Delegated, decided.BehindSince
+		known.facts, known.next = facts, now.Add(decided.Next)
 	}
 	return p.withChain(event, known.delegation), max(firstInterval, known.next.Sub(now))
 }
@@ -97,7 +100,7 @@ func (p zonePass) followChain(ctx context.Context, event statuswriter.SyncComple
 func (p zonePass) withChain(event statuswriter.SyncCompleted, delegation *v1beta1.SecureDelegation) statuswriter.SyncCompleted {
 	signed := *event.DNSSEC
 	signed.Delegation = delegation
-	event.DNSSEC, event.Delegated = &signed, p.state.chain.delegated
+	event.DNSSEC, event.Delegated, event.DelegationBehind = &signed, p.state.chain.delegated, p.state.chain.behind
 	return event
 }
 
