@@ -184,10 +184,14 @@ func TestChain(t *testing.T) {
 	}
 	r.until("two keys", func(p passResult) bool { return len(p.event.DNSSEC.Delegation.Keys) == 2 })
 	r.ahead += 2 * time.Hour
+	// BIND is told that the record is gone unless it has removed the key before: it does not wait for that for ever.
 	p = r.until("the end of the roll-over", func(p passResult) bool {
-		return slices.Contains(r.told, tag+" withdrawn") && p.event.Delegated.Reason == status.DSPublished
+		keys := p.event.DNSSEC.Delegation.Keys
+		isOver := slices.Contains(r.told, tag+" withdrawn") || len(keys) == 1 && keys[0].DS != old
+		return isOver && p.event.Delegated.Reason == status.DSPublished
 	})
-	if published := p.event.DNSSEC.Delegation.Published(); len(published) != 1 || published[0] == old || len(r.told) != 3 {
+	published := p.event.DNSSEC.Delegation.Published()
+	if len(published) != 1 || published[0] == old || len(r.told) < 2 || r.told[1] != strconv.Itoa(int(chain.KeyTag(published[0])))+" published" {
 		t.Fatalf("published are %v, told was %v", published, r.told)
 	}
 
