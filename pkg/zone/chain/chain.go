@@ -41,6 +41,8 @@ type Facts struct {
 	Zone Zone
 	// Parents are the zones that delegate the zone, each once.
 	Parents []Parent
+	// Former are, if there are no Parents, zones that delegated the zone before and are still served: they may have DS records of it.
+	Former []Parent
 	// ParentTTL is the longest TTL that the parents give their DS records.
 	ParentTTL time.Duration
 }
@@ -127,6 +129,7 @@ func find(d *v1beta1.SecureDelegation, ds string) *v1beta1.DelegatedKey {
 //   - All go if the zone is to be signed no more. Signing may end once no server of the parents has had a DS record, whoever declared it,
 //     for as long as resolvers may keep one. Toward a zone elsewhere it is enough that the server that signs knows of the records: it asks
 //     for their removal by CDS records, and signs until it is told that they are gone.
+//   - A zone above that delegates the zone no more counts like one until its servers have been seen without DS records.
 func Decide(last *v1beta1.SecureDelegation, f Facts) Decision {
 	if last == nil && (len(f.Parents) == 0 || f.Zone.Ends) {
 		return Decision{Next: restInterval}
@@ -142,6 +145,9 @@ func Decide(last *v1beta1.SecureDelegation, f Facts) Decision {
 		} else {
 			d.next.Parents = append(d.next.Parents, p.UID)
 		}
+	}
+	for _, p := range f.Former {
+		d.next.Parents = append(d.next.Parents, p.UID)
 	}
 	slices.Sort(d.next.Parents)
 	d.followKeys()
@@ -248,13 +254,18 @@ func (d *decider) untilAbsent() time.Duration {
 	return at.Sub(d.Now)
 }
 
-// forget keeps what was decided for a zone that nobody delegates any more until resolvers have forgotten its DS records.
+// forget keeps what was decided for a zone that nobody delegates any more until resolvers have forgotten its DS records, those of the zones
+// that delegated it before included.
 func (d *decider) forget() Decision {
 	left := d.untilAbsent()
 	if left <= 0 {
 		return Decision{Next: restInterval}
 	}
-	return Decision{Delegation: d.next, Next: max(left, lookInterval)}
+	out := Decision{Delegation: d.next, Next: max(left, lookInterval), BehindSince: d.behindSince()}
+	if d.next.AbsentSince == nil {
+		out.Delegated = d.leaving()
+	}
+	return out
 }
 
 // confirm chooses what the server that signs is to be told. When signing ends, that is at its end: it may drop a key of which it knows that
@@ -305,7 +316,7 @@ type sight struct {
 
 func sightOf(f Facts) sight {
 	s := sight{all: true, have: map[string]int{}}
-	for _, p := range f.Parents {
+	for _, p := range slices.Concat(f.Parents, f.Former) {
 		s.all = s.all && len(p.Servers) > 0
 		for _, a := range p.Servers {
 			s.servers++

@@ -242,6 +242,33 @@ func TestParentGoes(t *testing.T) {
 	}
 }
 
+// What a zone above that delegates the zone no more still has, or may have, is not gone: resolvers follow it while they have its name servers.
+func TestParentWithdraws(t *testing.T) {
+	s := published(t)
+	s.Former, s.Parents = s.Parents, nil
+	if d := s.after(time.Minute, status.DSPending); !strings.Contains(d.Delegated.Message, "zone example.com still have the DS record of key 1") ||
+		!slices.Equal(d.Delegation.Parents, []types.UID{"p"}) || d.Delegation.AbsentSince != nil || d.BehindSince.IsZero() {
+		t.Errorf("%+v, %+v", d.Delegated, d.Delegation)
+	}
+	s.Former[0].Servers[0].DS = nil
+	s.Former[0].Servers[1] = Answer{}
+	if d := s.after(time.Hour, status.ParentSilent); d.Delegation.AbsentSince != nil {
+		t.Errorf("%+v, %+v", d.Delegated, d.Delegation)
+	}
+	s.Zone.Ends = true
+	if d := s.after(30*24*time.Hour, status.DSWithdrawing); d.Delegation.SigningMayEnd {
+		t.Error("signing may end while a server may have the record")
+	}
+	s.Former[0].Servers[1].IsKnown = true
+	s.after(time.Minute, "")
+	if d := s.after(10*time.Minute, ""); d.Delegation == nil || d.Delegation.SigningMayEnd {
+		t.Errorf("within the record's TTL: %+v", d.Delegation)
+	}
+	if d := s.after(2*time.Minute, ""); d.Delegation != nil {
+		t.Errorf("%+v", d.Delegation)
+	}
+}
+
 func TestNothingToDecide(t *testing.T) {
 	s := begin(t)
 	s.Parents = nil

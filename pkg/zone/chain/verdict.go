@@ -63,6 +63,21 @@ func (d *decider) ending() (status.Verdict, time.Duration) {
 	return status.SigningEndsAt(d.Now.Add(left)), max(left, time.Second)
 }
 
+// leaving is the verdict on a zone that is not delegated any more, while servers of those that delegated it have DS records, or may have.
+func (d *decider) leaving() status.Verdict {
+	switch {
+	case d.Zone.Ends:
+		return status.SigningWaitsForServers(d.where(), d.seen.any)
+	case d.seen.any:
+		return status.DSRecordsLeft(d.where(), d.others(nil))
+	}
+	var tags []string
+	for _, k := range d.next.Keys {
+		tags = append(tags, keyTag(k.DS))
+	}
+	return status.ParentsSilent(d.seen.servers-d.seen.known, d.seen.servers, d.where(), tags)
+}
+
 // pending is the verdict on a zone of which no DS record is to be there yet.
 func (d *decider) pending() (status.Verdict, time.Duration) {
 	if len(d.next.Keys) == 0 {
@@ -130,9 +145,9 @@ func (d *decider) hasMatch() bool {
 	return slices.ContainsFunc(d.Zone.Keys, d.seen.isShared)
 }
 
-// where are the names of the parents.
+// where are the names of the parents, present or former.
 func (d *decider) where() (names []string) {
-	for _, p := range d.Parents {
+	for _, p := range slices.Concat(d.Parents, d.Former) {
 		if !slices.Contains(names, p.Name) {
 			names = append(names, p.Name)
 		}
