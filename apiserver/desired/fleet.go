@@ -107,7 +107,7 @@ func (x *Index) serversOfZone(zone *v1beta1.DNSZone, generation uint64) zoneServ
 }
 
 // parentOf is the served zone above a zone that has the longest name of those in its namespace or on its servers, preferably one of its
-// namespace, else the oldest. Anybody may have a zone of any name elsewhere: such a one is taken only if there is no other.
+// namespace, else the oldest. Anybody may have a zone of any name elsewhere, which is taken only if there is no other.
 func (x *Index) parentOf(zone *v1beta1.DNSZone, all *membership.Fleet) *ZoneKey {
 	name, err := declaration.ZoneName(zone.Spec.ZoneName)
 	if err != nil {
