@@ -282,13 +282,49 @@ func TestNothingToDecide(t *testing.T) {
 	}
 }
 
+// above is what the servers of the zone above really have in FuzzStory, and whether they answer.
+type above struct {
+	have      [2][]string
+	silent    [2]bool
+	withdrawn bool
+}
+
+// follow has one server, or both, take over what the zone asks for: nothing if the zone above delegates it no more.
+func (a *above) follow(last *v1beta1.SecureDelegation, servers ...int) {
+	for _, n := range servers {
+		if a.have[n] = last.Published(); a.withdrawn {
+			a.have[n] = nil
+		}
+	}
+}
+
+// show has the zone see the servers, as a former parent's if it was one.
+func (a *above) show(s *story) {
+	s.parent(a.have[:]...)
+	for n, silent := range a.silent {
+		if silent {
+			s.silence(n)
+		}
+	}
+	if s.Former = nil; !a.withdrawn {
+		return
+	}
+	if s.last != nil && slices.Contains(s.last.Parents, "p") {
+		s.Former = s.Parents
+	}
+	s.Parents = nil
+}
+
 // No sequence of events takes the last record of a served key away from the parent while the zone is to be signed, or has signing end
-// while a resolver may have a record.
+// while a resolver may have a record: also if servers are silent, or the zone above delegates the zone no more.
 func FuzzStory(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
 	f.Add([]byte{9, 9, 9, 2, 9, 9, 3, 6, 9, 9, 9, 9, 9})
+	f.Add([]byte{249, 249, 6, 10, 5, 249, 249, 6, 249, 249})
+	f.Add([]byte{249, 249, 6, 8, 10, 5, 249, 249, 7, 20, 249, 11, 249, 6, 249, 249})
 	f.Fuzz(func(t *testing.T, events []byte) {
 		s := begin(t)
+		var parent above
 		var lastSeen time.Time
 		for _, e := range events[:min(len(events), 200)] {
 			switch e % 12 {
@@ -304,31 +340,41 @@ func FuzzStory(f *testing.F) {
 				s.Zone.IsWhole = !s.Zone.IsWhole
 			case 5:
 				s.Zone.Ends = !s.Zone.Ends
-			case 6, 7:
-				has := s.last.Published()
-				s.parent(has, has)
+			case 6:
+				parent.follow(s.last, 0, 1)
+			case 7:
+				parent.follow(s.last, int(e)/12%2)
 			case 8:
-				s.silence(int(e) % 2)
+				n := int(e) / 12 % 2
+				parent.silent[n] = !parent.silent[n]
+			case 10:
+				parent.withdrawn = !parent.withdrawn
 			default:
 				s.Now = s.Now.Add(time.Duration(e) * time.Minute)
 			}
-			for _, a := range s.Parents[0].Servers {
-				if len(a.DS) > 0 {
-					lastSeen = s.Now
-				}
+			if len(parent.have[0])+len(parent.have[1]) > 0 {
+				lastSeen = s.Now
 			}
+			parent.show(s)
 			before := s.last.Published()
 			d := Decide(s.last, s.Facts)
 			isServed := func(ds string) bool { return slices.Contains(s.Zone.Keys, ds) }
 			after := d.Delegation.Published()
-			if !s.Zone.Ends && slices.ContainsFunc(before, isServed) && !slices.ContainsFunc(after, isServed) {
+			if !s.Zone.Ends && !parent.withdrawn && slices.ContainsFunc(before, isServed) && !slices.ContainsFunc(after, isServed) {
 				t.Fatalf("from %v to %v while %v are served", before, after, s.Zone.Keys)
 			}
-			if len(after) > 0 && !slices.ContainsFunc(after, isServed) && !s.Zone.HasOthers {
-				t.Fatalf("%v, and no key of them is served", after)
+			if len(after) > 0 && (parent.withdrawn || !slices.ContainsFunc(after, isServed) && !s.Zone.HasOthers) {
+				t.Fatalf("%v, and no key of them is served, or nobody delegates the zone", after)
 			}
-			if d.Delegation != nil && d.Delegation.SigningMayEnd && !lastSeen.IsZero() && (s.last == nil || !s.last.SigningMayEnd) && s.Now.Sub(lastSeen) < 10*time.Minute {
+			mayEnd := d.Delegation != nil && d.Delegation.SigningMayEnd || s.last != nil && d.Delegation == nil
+			if mayEnd && !lastSeen.IsZero() && (s.last == nil || !s.last.SigningMayEnd) && s.Now.Sub(lastSeen) < 10*time.Minute {
 				t.Fatalf("signing ends %s after a server had a record", s.Now.Sub(lastSeen))
+			}
+			if d.Delegated.Reason == status.DSPublished && (parent.silent[0] || parent.silent[1] || !slices.ContainsFunc(parent.have[0], isServed) || !slices.ContainsFunc(parent.have[1], isServed)) {
+				t.Fatalf("%+v while the servers have %v", d.Delegated, parent)
+			}
+			if d.Delegated.Reason == status.DSAbsent && s.Now.Sub(lastSeen) < 10*time.Minute {
+				t.Fatalf("%+v %s after a server had a record", d.Delegated, s.Now.Sub(lastSeen))
 			}
 			s.last = d.Delegation
 		}

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -54,6 +55,20 @@ func TestRegistryIsBehind(t *testing.T) {
 	s.registry([]string{next}, []string{next})
 	if d := s.after(time.Hour, status.DSPublished, next); !slices.Equal(d.Withdraw, []string{old}) {
 		t.Fatalf("told that %v are gone", d.Withdraw)
+	}
+}
+
+// A zone above with many DS records of others does not hide what matters.
+func TestManyRecordsElsewhere(t *testing.T) {
+	s := elsewhere(t)
+	s.after(0, status.DSPending)
+	var many []string
+	for tag := range 64 {
+		many = append(many, fmt.Sprintf("%d 13 2 %064d", tag+100, tag), fmt.Sprintf("%d 13 2 %064d", tag+100, tag+1000))
+	}
+	s.registry(many, many)
+	if d := s.after(2*time.Hour, status.RegistryBehind, old); !strings.Contains(d.Delegated.Message, "of key 100, 101, 102 and 61 more") || len(d.Delegated.Message) > 500 {
+		t.Errorf("%+v", d.Delegated)
 	}
 }
 

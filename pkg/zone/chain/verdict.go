@@ -127,7 +127,7 @@ func (d *decider) others(published []string) (tags []string) {
 		}
 	}
 	slices.Sort(tags)
-	return tags
+	return slices.Compact(tags) // Keys may share a tag.
 }
 
 // areDeclared reports whether no DS record that servers have is one that the zone asked for.

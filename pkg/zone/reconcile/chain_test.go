@@ -334,3 +334,26 @@ func TestParentWithdraws(t *testing.T) {
 	r.ahead += 2 * time.Hour
 	r.until("the end of what was decided", func(p passResult) bool { return p.event.DNSSEC.Delegation == nil })
 }
+
+// TestDelegatedOfPausedZone: what a paused zone says of the zones above outlives a restart, and ends when they withdraw.
+func TestDelegatedOfPausedZone(t *testing.T) {
+	r := newChainRig(t, bind.Zone{})
+	r.until("the signed zone on all servers", func(p passResult) bool {
+		return p.event.DNSSEC.Delegation != nil && len(p.event.DNSSEC.Delegation.Keys) == 1
+	})
+	r.ahead += 2 * time.Hour
+	before := r.until("the DS record on all servers", says(status.DSPublished)).event.Delegated
+	key := membership.KeyOfZone(r.child)
+	paused := r.zones.Members.Zone(key).DeepCopy()
+	paused.Annotations = map[string]string{v1beta1.PausedAnnotation: "true"}
+	status.Set(&paused.Status.Conditions, status.Delegated, before, 1, time.Now())
+	r.zones.Set(paused)
+	r.states.Delete(key)
+	if got := r.passBoth().event.Delegated; got != before {
+		t.Errorf("after a restart %+v, want %+v", got, before)
+	}
+	r.withdrawn = true
+	if p := r.passBoth(); p.event.Delegated != (status.Verdict{}) || len(p.event.DNSSEC.Delegation.Parents) > 0 {
+		t.Errorf("nobody delegates the zone: %+v, %v", p.event.Delegated, p.event.DNSSEC.Delegation.Parents)
+	}
+}
