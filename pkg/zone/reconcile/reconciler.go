@@ -193,7 +193,7 @@ func (r *reconciler) placeAbove(ctx context.Context, all *membership.Fleet, zone
 // formerParents are the zones that delegated a zone when its DS records were last decided about, as far as they are there.
 func (r *reconciler) formerParents(zone *v1beta1.DNSZone) (former []*v1beta1.DNSZone) {
 	name, err := declaration.ZoneName(zone.Spec.ZoneName)
-	if err != nil || zone.Status.DNSSEC == nil || zone.Status.DNSSEC.Delegation == nil {
+	if err != nil || zone.Status.DNSSEC == nil || zone.Status.DNSSEC.Delegation == nil || len(zone.Status.DNSSEC.Delegation.Parents) == 0 {
 		return nil
 	}
 	for above := rrset.ParentName(name); above != "." && above != ""; above = rrset.ParentName(above) {
