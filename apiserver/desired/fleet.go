@@ -106,12 +106,14 @@ func (x *Index) serversOfZone(zone *v1beta1.DNSZone, generation uint64) zoneServ
 	return out
 }
 
-// parentOf is the served zone with the longest name above a zone's: preferably one of its own namespace, else the oldest.
+// parentOf is the served zone above a zone that has the longest name of those in its namespace or on its servers, preferably one of its
+// namespace, else the oldest. Anybody may have a zone of any name elsewhere, which is taken only if there is no other.
 func (x *Index) parentOf(zone *v1beta1.DNSZone, all *membership.Fleet) *ZoneKey {
 	name, err := declaration.ZoneName(zone.Spec.ZoneName)
 	if err != nil {
 		return nil
 	}
+	var elsewhere *ZoneKey
 	for name != "." {
 		name = rrset.ParentName(name)
 		parents := slices.DeleteFunc(x.members.ZonesNamed(name), func(z *v1beta1.DNSZone) bool {
@@ -120,18 +122,27 @@ func (x *Index) parentOf(zone *v1beta1.DNSZone, all *membership.Fleet) *ZoneKey 
 		if len(parents) == 0 {
 			continue
 		}
-		foreign := func(z *v1beta1.DNSZone) int {
-			if z.Namespace == zone.Namespace {
+		distance := func(z *v1beta1.DNSZone) int {
+			switch {
+			case z.Namespace == zone.Namespace:
 				return 0
+			case all.Share(z, zone):
+				return 1
 			}
-			return 1
+			return 2
 		}
-		key := membership.KeyOfZone(slices.MinFunc(parents, func(a, b *v1beta1.DNSZone) int {
-			return cmp.Or(cmp.Compare(foreign(a), foreign(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
-		}))
-		return &key
+		nearest := slices.MinFunc(parents, func(a, b *v1beta1.DNSZone) int {
+			return cmp.Or(cmp.Compare(distance(a), distance(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
+		})
+		key := membership.KeyOfZone(nearest)
+		if distance(nearest) < 2 {
+			return &key
+		}
+		if elsewhere == nil {
+			elsewhere = &key
+		}
 	}
-	return nil
+	return elsewhere
 }
 
 // zonesBelow are the names of the zones below one on each of its instances and providers.

@@ -79,8 +79,10 @@ func (e *Evaluator) Status(s *desired.Subject, judgement func(zone int) *syncsta
 	ev := judgement(0)
 	if s.Key.Kind == subject.ZoneKind.Kind {
 		var parent *syncstatus.Evaluation
-		if len(s.ZoneKeys) > 1 {
-			parent = judgement(1)
+		if len(s.Zones) > 1 {
+			if above := judgement(1); e.isParent(s.Zones[1], s.Zones[0], above, ev) {
+				parent = above
+			}
 		}
 		return ev.ZoneStatus(parent)
 	}

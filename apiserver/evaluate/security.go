@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 )
 
@@ -189,7 +190,7 @@ func (e *Evaluator) validatedZone(z *desired.Zone, now time.Time, parents int) v
 	}
 	if parent := e.index.Parent(z); parent != nil && parents > 0 {
 		result := e.validator.Zone(e.validatedZone(parent, now, parents-1), now)
-		if parent.Key.Namespace == z.Key.Namespace || result.IsAnchored() || sharesServers(z, parent) {
+		if vouches(parent, z, result) {
 			out.Parent = result
 		}
 	}
@@ -218,6 +219,18 @@ func (e *Evaluator) keysFrom(m *observe.Mirror, place Place, now time.Time) (*ob
 func HasKeys(m *observe.Mirror) bool {
 	_, signed := m.Get(rrset.Key{Name: m.Zone, Type: dns.TypeDNSKEY})
 	return signed
+}
+
+// vouches reports whether what a zone above says of a zone counts: nobody else could have declared it, or a trust anchor proves it.
+func vouches(parent, z *desired.Zone, judged *validate.Result) bool {
+	return parent.Key.Namespace == z.Key.Namespace || judged.IsAnchored() || sharesServers(z, parent)
+}
+
+// isParent reports whether a zone is the one above another, as far as is known. One on servers of others, which anybody could have declared,
+// is if it delegates the other one to its name servers.
+func (e *Evaluator) isParent(parent, z *desired.Zone, above, of *syncstatus.Evaluation) bool {
+	now := time.Now()
+	return vouches(parent, z, e.validator.Zone(e.validatedZone(parent, now, maxParents-1), now)) || above.DelegatesTo(of)
 }
 
 // sharesServers reports whether one server has both zones: then whoever runs it has permitted the name of the parent, too. Of zones of

@@ -55,6 +55,12 @@ var panels = []panel{
 	{title: "Time until the first signature expires", unit: "s", note: "Empty while nobody asks about a signed zone.", queries: []query{
 		{"all zones", `min(lockstep_syncstatus_first_signature_expiry_timestamp_seconds) - time()`},
 	}},
+	{title: "Signed zones by what zones above have of them", unit: "short", note: "Empty while no zone above a signed zone is known.", queries: []query{
+		{"{{status}} {{reason}}", `sum by (status, reason) (lockstep_zones_delegated)`},
+	}},
+	{title: "Age of the oldest change of DS records that a zone above has not followed", unit: "s", queries: []query{
+		{"zone above: {{parent}}", `max by (parent) (lockstep_oldest_ds_change_age_seconds)`},
+	}},
 	{title: "Status writes", unit: "ops", queries: []query{{"{{result}}", `sum by (result) (rate(lockstep_status_writes_total[$__rate_interval]))`}}},
 	{title: "Statuses that wait", unit: "short", queries: []query{{"objects", `sum(lockstep_status_queue_depth)`}}},
 	{title: "Caches that follow the Kubernetes API", unit: "short", queries: []query{{"{{job}} {{type}}", `min by (job, type) (lockstep_cache_synced)`}}},

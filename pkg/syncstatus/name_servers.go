@@ -157,6 +157,9 @@ func (ev *Evaluation) delegatedBy(parent *Evaluation) status.Verdict {
 	case above == nil:
 		return status.Unknown(reasonUncomparable, "no server of the parent zone "+from+" has content to compare")
 	}
+	if isCutAbove(above, name) {
+		return status.Verdict{} // The zone above is another one, of which nothing is known.
+	}
 	apex := rrset.Key{Name: name, Type: dns.TypeNS}
 	own, _ := zone.Get(apex)
 	theirs, found := above.Get(apex)
@@ -177,6 +180,28 @@ func (ev *Evaluation) delegatedBy(parent *Evaluation) status.Verdict {
 		}
 	}
 	return status.True(reasonDelegated, fmt.Sprintf("%s delegates to %s, as the zone has it", from, strings.Join(own.Rdata, ", ")))
+}
+
+// isCutAbove reports whether a zone's content has a delegation between the zone and a name.
+func isCutAbove(m *observe.Mirror, name string) bool {
+	for name = rrset.ParentName(name); name != m.Zone && rrset.IsSubdomain(name, m.Zone); name = rrset.ParentName(name) {
+		if _, delegated := m.Get(rrset.Key{Name: name, Type: dns.TypeNS}); delegated {
+			return true
+		}
+	}
+	return false
+}
+
+// DelegatesTo reports whether a zone's content delegates another zone to one of its name servers.
+func (ev *Evaluation) DelegatesTo(zone *Evaluation) bool {
+	above, below := ev.newestContent(), zone.newestContent()
+	if above == nil || below == nil {
+		return false
+	}
+	apex := rrset.Key{Name: zone.ZoneName(), Type: dns.TypeNS}
+	own, _ := below.Get(apex)
+	theirs, _ := above.Get(apex)
+	return slices.ContainsFunc(theirs.Rdata, func(host string) bool { return slices.Contains(own.Rdata, host) })
 }
 
 func valuesText(s rrset.RRset) string {

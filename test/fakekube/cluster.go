@@ -214,16 +214,21 @@ func (c *Cluster) Remove(o runtime.Object) {
 
 // Server declares an instance with one pod at an address.
 func (c *Cluster) Server(name string, role v1beta1.ServerRole, addr netip.AddrPort) {
+	c.ServerIn(Namespace, name, role, addr)
+}
+
+// ServerIn is Server for one of a namespace. Names are unique in all namespaces.
+func (c *Cluster) ServerIn(namespace, name string, role v1beta1.ServerRole, addr netip.AddrPort) {
 	c.mu.Lock()
 	c.addrs[name+"-0"] = addr
 	c.mu.Unlock()
 	c.Apply(&v1beta1.Bind9Instance{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:       v1beta1.Bind9InstanceSpec{ClusterRef: "c", Role: role, Replicas: new(int32(1))},
 	})
 	c.Apply(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: Namespace, Name: name + "-0", Labels: map[string]string{serving.LabelInstance: name, "app.kubernetes.io/name": "bind9"},
+			Namespace: namespace, Name: name + "-0", Labels: map[string]string{serving.LabelInstance: name, "app.kubernetes.io/name": "bind9"},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: addr.Addr().String(), Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue},

@@ -122,17 +122,18 @@ const maxParents = 16
 
 // isBeside reports whether a zone is in the namespace of another one or on servers of it.
 func (f *Fleet) isBeside(parent, zone *v1beta1.DNSZone) bool {
-	return parent.Namespace == zone.Namespace || f.share(parent, zone)
+	return parent.Namespace == zone.Namespace || f.Share(parent, zone)
 }
 
-func (f *Fleet) share(parent, zone *v1beta1.DNSZone) bool {
+// Share reports whether one server, as far as the fleet knows them, has two zones.
+func (f *Fleet) Share(parent, zone *v1beta1.DNSZone) bool {
 	_, _, shared := f.place(zone).meet(f.place(parent))
 	return shared
 }
 
 // isAmbiguous reports whether a delegation may be meant for another zone of the same name.
 func (f *Fleet) isAmbiguous(parent, zone *v1beta1.DNSZone, names Names) bool {
-	if f.share(parent, zone) {
+	if f.Share(parent, zone) {
 		return false
 	}
 	return slices.ContainsFunc(names.ZonesNamed(zone.Spec.ZoneName), func(other *v1beta1.DNSZone) bool {

@@ -8,17 +8,26 @@ import (
 
 // DSRecordsAtAll says that all servers of the zones above have the DS records of keys.
 func DSRecordsAtAll(servers int, zones, keys []string) Verdict {
-	return True(DSPublished, fmt.Sprintf("all %d servers of %s have the DS record of key %s", servers, zonesNamed(zones), strings.Join(keys, ", ")))
+	return True(DSPublished, fmt.Sprintf("all %d servers of %s have the DS record of key %s", servers, zonesNamed(zones), keysNamed(keys)))
+}
+
+// ParentsSilent says that some servers of the zones above, or all, do not answer; the others have the DS records of keys.
+func ParentsSilent(silent, servers int, zones, keys []string) Verdict {
+	who := fmt.Sprintf("%d of %d servers of %s do not answer", silent, servers, zonesNamed(zones))
+	if silent == servers {
+		who = "no server of " + zonesNamed(zones) + " answers"
+	}
+	return Unknown(ParentSilent, who+": whether they have the DS record of key "+keysNamed(keys)+" is not known")
 }
 
 // DSRecordsLack says that servers of the zones above lack DS records that they are to have.
 func DSRecordsLack(zones, keys []string) Verdict {
-	return False(DSPending, fmt.Sprintf("not all servers of %s have the DS record of key %s yet, since the zone asks for it", zonesNamed(zones), strings.Join(keys, ", ")))
+	return False(DSPending, fmt.Sprintf("not all servers of %s have the DS record of key %s yet, since the zone asks for it", zonesNamed(zones), keysNamed(keys)))
 }
 
 // DSRecordsLeft says that servers of the zones above have DS records that are to go.
 func DSRecordsLeft(zones, keys []string) Verdict {
-	return False(DSPending, fmt.Sprintf("servers of %s still have the DS record of key %s", zonesNamed(zones), strings.Join(keys, ", ")))
+	return False(DSPending, fmt.Sprintf("servers of %s still have the DS record of key %s", zonesNamed(zones), keysNamed(keys)))
 }
 
 // NotSignedEverywhere says that the time after which DS records follow has not begun.
@@ -33,7 +42,7 @@ func DSRecordsFrom(at time.Time) Verdict {
 
 // DSRecordsDeclared says that objects declare the DS records in the zones above. matches means that one is of a key of the zone.
 func DSRecordsDeclared(zones, keys []string, matches bool) Verdict {
-	message := fmt.Sprintf("objects declare the DS records of %s, of key %s, and the zone changes nothing there", zonesNamed(zones), strings.Join(keys, ", "))
+	message := fmt.Sprintf("objects declare the DS records of %s, of key %s, and the zone changes nothing there", zonesNamed(zones), keysNamed(keys))
 	if matches {
 		return True(DSDeclared, message)
 	}
@@ -50,10 +59,10 @@ func DSRecordsEarly(zones []string) Verdict {
 func RegistryIsBehind(zones, missing, others []string, since time.Time, matches bool) Verdict {
 	var parts []string
 	if len(missing) > 0 {
-		parts = append(parts, "not all servers of "+zonesNamed(zones)+" have the DS record of key "+strings.Join(missing, ", "))
+		parts = append(parts, "not all servers of "+zonesNamed(zones)+" have the DS record of key "+keysNamed(missing))
 	}
 	if len(others) > 0 {
-		parts = append(parts, "servers of "+zonesNamed(zones)+" have that of key "+strings.Join(others, ", "))
+		parts = append(parts, "servers of "+zonesNamed(zones)+" have that of key "+keysNamed(others))
 	}
 	message := strings.Join(parts, ", and ")
 	if !since.IsZero() {
@@ -95,3 +104,6 @@ func SigningMayEnd() Verdict {
 }
 
 func zonesNamed(zones []string) string { return "zone " + strings.Join(zones, ", ") }
+
+// keysNamed are some key tags: a zone above may have many DS records.
+func keysNamed(tags []string) string { return JoinSome(tags, Few, ", ") }

@@ -54,6 +54,7 @@ const (
 	DSWithdrawing  = "DSWithdrawing"
 	DSAbsent       = "DSAbsent"
 	RegistryBehind = "RegistryBehind"
+	ParentSilent   = "ParentSilent"
 )
 
 // Reasons of records.

@@ -41,6 +41,8 @@ type Facts struct {
 	Zone Zone
 	// Parents are the zones that delegate the zone, each once.
 	Parents []Parent
+	// Former are, if there are no Parents, zones that delegated the zone before and are still served: they may have DS records of it.
+	Former []Parent
 	// ParentTTL is the longest TTL that the parents give their DS records.
 	ParentTTL time.Duration
 }
@@ -92,6 +94,9 @@ type Decision struct {
 	Confirm, Withdraw []string
 	// Delegated says how far it is; the zero value if there is no parent.
 	Delegated status.Verdict
+	// BehindSince is since when a server of the parents has answered with other DS records than those that the zone asks for; the zero value
+	// if none does, or if the zone never asked for anything else.
+	BehindSince time.Time
 	// Next is when to look again.
 	Next time.Duration
 }
@@ -124,6 +129,7 @@ func find(d *v1beta1.SecureDelegation, ds string) *v1beta1.DelegatedKey {
 //   - All go if the zone is to be signed no more. Signing may end once no server of the parents has had a DS record, whoever declared it,
 //     for as long as resolvers may keep one. Toward a zone elsewhere it is enough that the server that signs knows of the records: it asks
 //     for their removal by CDS records, and signs until it is told that they are gone.
+//   - A zone above that delegates the zone no more counts like one until its servers have been seen without DS records.
 func Decide(last *v1beta1.SecureDelegation, f Facts) Decision {
 	if last == nil && (len(f.Parents) == 0 || f.Zone.Ends) {
 		return Decision{Next: restInterval}
@@ -140,6 +146,9 @@ func Decide(last *v1beta1.SecureDelegation, f Facts) Decision {
 			d.next.Parents = append(d.next.Parents, p.UID)
 		}
 	}
+	for _, p := range f.Former {
+		d.next.Parents = append(d.next.Parents, p.UID)
+	}
 	slices.Sort(d.next.Parents)
 	d.followKeys()
 	d.choose()
@@ -150,6 +159,7 @@ func Decide(last *v1beta1.SecureDelegation, f Facts) Decision {
 	confirm, withdraw := d.confirm()
 	out := Decision{Delegation: d.next, Confirm: confirm, Withdraw: withdraw}
 	out.Delegated, out.Next = d.verdict()
+	out.BehindSince = d.behindSince()
 	return out
 }
 
@@ -244,13 +254,18 @@ func (d *decider) untilAbsent() time.Duration {
 	return at.Sub(d.Now)
 }
 
-// forget keeps what was decided for a zone that nobody delegates any more until resolvers have forgotten its DS records.
+// forget keeps what was decided for a zone that nobody delegates any more until resolvers have forgotten its DS records, those of the zones
+// that delegated it before included.
 func (d *decider) forget() Decision {
 	left := d.untilAbsent()
 	if left <= 0 {
 		return Decision{Next: restInterval}
 	}
-	return Decision{Delegation: d.next, Next: max(left, lookInterval)}
+	out := Decision{Delegation: d.next, Next: max(left, lookInterval), BehindSince: d.behindSince()}
+	if d.next.AbsentSince == nil {
+		out.Delegated = d.leaving()
+	}
+	return out
 }
 
 // confirm chooses what the server that signs is to be told. When signing ends, that is at its end: it may drop a key of which it knows that
@@ -291,7 +306,8 @@ func Told(d *v1beta1.SecureDelegation, ds string, confirmed bool) {
 
 // sight is what the servers of the parents answer together. DS records go by the key that they name.
 type sight struct {
-	servers int
+	// servers are how many there are, known how many of them answered.
+	servers, known int
 	// all is true if all of them answered, any if one of them has a DS record.
 	all, any bool
 	ttl      time.Duration
@@ -300,13 +316,14 @@ type sight struct {
 
 func sightOf(f Facts) sight {
 	s := sight{all: true, have: map[string]int{}}
-	for _, p := range f.Parents {
+	for _, p := range slices.Concat(f.Parents, f.Former) {
 		s.all = s.all && len(p.Servers) > 0
 		for _, a := range p.Servers {
 			s.servers++
 			if s.all = s.all && a.IsKnown; !a.IsKnown {
 				continue
 			}
+			s.known++
 			named := map[string]bool{}
 			for _, ds := range a.DS {
 				named[f.Zone.Points.Name(ds)] = true
@@ -324,6 +341,12 @@ func sightOf(f Facts) sight {
 
 func (s sight) isEverywhere(ds string) bool { return s.all && s.have[ds] == s.servers }
 func (s sight) isAnywhere(ds string) bool   { return s.have[ds] > 0 }
+
+// isLacking reports whether a server has answered without a DS record. One that is silent shows nothing.
+func (s sight) isLacking(ds string) bool { return s.have[ds] < s.known }
+
+// isShared reports whether all servers that answered have a DS record.
+func (s sight) isShared(ds string) bool { return s.known > 0 && s.have[ds] == s.known }
 
 // KeyTag is the key tag of the data of a DS record.
 func KeyTag(ds string) uint16 {

@@ -95,8 +95,25 @@ func TestRecordsComeAfterTheHighestTTL(t *testing.T) {
 	}
 	s.parent([]string{old}, []string{old})
 	s.silence(1)
-	if d := s.after(time.Second, status.DSPending, old); len(d.Confirm) > 0 {
+	if d := s.after(time.Second, status.ParentSilent, old); len(d.Confirm) > 0 {
 		t.Errorf("a silent server is enough to tell of %v", d.Confirm)
+	}
+}
+
+// A server that is silent lacks nothing that anybody knows of.
+func TestSilentParent(t *testing.T) {
+	s := published(t)
+	if d := s.after(0, status.DSPublished, old); !d.BehindSince.IsZero() {
+		t.Errorf("behind since %s", d.BehindSince)
+	}
+	s.silence(1)
+	if d := s.after(time.Hour, status.ParentSilent, old); !strings.HasPrefix(d.Delegated.Message, "1 of 2 servers of zone example.com do not answer") || d.Next != lookInterval || !d.BehindSince.IsZero() {
+		t.Errorf("%+v since %s, again after %s", d.Delegated, d.BehindSince, d.Next)
+	}
+	s.parent(nil, nil)
+	s.silence(1)
+	if d := s.after(time.Hour, status.DSPending, old); d.BehindSince.IsZero() {
+		t.Errorf("%+v", d.Delegated)
 	}
 }
 
@@ -225,6 +242,33 @@ func TestParentGoes(t *testing.T) {
 	}
 }
 
+// What a zone above that delegates the zone no more still has, or may have, is not gone: resolvers follow it while they have its name servers.
+func TestParentWithdraws(t *testing.T) {
+	s := published(t)
+	s.Former, s.Parents = s.Parents, nil
+	if d := s.after(time.Minute, status.DSPending); !strings.Contains(d.Delegated.Message, "zone example.com still have the DS record of key 1") ||
+		!slices.Equal(d.Delegation.Parents, []types.UID{"p"}) || d.Delegation.AbsentSince != nil || d.BehindSince.IsZero() {
+		t.Errorf("%+v, %+v", d.Delegated, d.Delegation)
+	}
+	s.Former[0].Servers[0].DS = nil
+	s.Former[0].Servers[1] = Answer{}
+	if d := s.after(time.Hour, status.ParentSilent); d.Delegation.AbsentSince != nil {
+		t.Errorf("%+v, %+v", d.Delegated, d.Delegation)
+	}
+	s.Zone.Ends = true
+	if d := s.after(30*24*time.Hour, status.DSWithdrawing); d.Delegation.SigningMayEnd {
+		t.Error("signing may end while a server may have the record")
+	}
+	s.Former[0].Servers[1].IsKnown = true
+	s.after(time.Minute, "")
+	if d := s.after(10*time.Minute, ""); d.Delegation == nil || d.Delegation.SigningMayEnd {
+		t.Errorf("within the record's TTL: %+v", d.Delegation)
+	}
+	if d := s.after(2*time.Minute, ""); d.Delegation != nil {
+		t.Errorf("%+v", d.Delegation)
+	}
+}
+
 func TestNothingToDecide(t *testing.T) {
 	s := begin(t)
 	s.Parents = nil
@@ -238,13 +282,49 @@ func TestNothingToDecide(t *testing.T) {
 	}
 }
 
+// above is what the servers of the zone above really have in FuzzStory, and whether they answer.
+type above struct {
+	have      [2][]string
+	silent    [2]bool
+	withdrawn bool
+}
+
+// follow has one server, or both, take over what the zone asks for: nothing if the zone above delegates it no more.
+func (a *above) follow(last *v1beta1.SecureDelegation, servers ...int) {
+	for _, n := range servers {
+		if a.have[n] = last.Published(); a.withdrawn {
+			a.have[n] = nil
+		}
+	}
+}
+
+// show has the zone see the servers, as a former parent's if it was one.
+func (a *above) show(s *story) {
+	s.parent(a.have[:]...)
+	for n, silent := range a.silent {
+		if silent {
+			s.silence(n)
+		}
+	}
+	if s.Former = nil; !a.withdrawn {
+		return
+	}
+	if s.last != nil && slices.Contains(s.last.Parents, "p") {
+		s.Former = s.Parents
+	}
+	s.Parents = nil
+}
+
 // No sequence of events takes the last record of a served key away from the parent while the zone is to be signed, or has signing end
-// while a resolver may have a record.
+// while a resolver may have a record: also if servers are silent, or the zone above delegates the zone no more.
 func FuzzStory(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
 	f.Add([]byte{9, 9, 9, 2, 9, 9, 3, 6, 9, 9, 9, 9, 9})
+	f.Add([]byte{249, 249, 6, 10, 5, 249, 249, 6, 249, 249})
+	f.Add([]byte{249, 249, 6, 8, 10, 5, 249, 249, 7, 20, 249, 11, 249, 6, 249, 249})
 	f.Fuzz(func(t *testing.T, events []byte) {
 		s := begin(t)
+		var parent above
 		var lastSeen time.Time
 		for _, e := range events[:min(len(events), 200)] {
 			switch e % 12 {
@@ -260,31 +340,41 @@ func FuzzStory(f *testing.F) {
 				s.Zone.IsWhole = !s.Zone.IsWhole
 			case 5:
 				s.Zone.Ends = !s.Zone.Ends
-			case 6, 7:
-				has := s.last.Published()
-				s.parent(has, has)
+			case 6:
+				parent.follow(s.last, 0, 1)
+			case 7:
+				parent.follow(s.last, int(e)/12%2)
 			case 8:
-				s.silence(int(e) % 2)
+				n := int(e) / 12 % 2
+				parent.silent[n] = !parent.silent[n]
+			case 10:
+				parent.withdrawn = !parent.withdrawn
 			default:
 				s.Now = s.Now.Add(time.Duration(e) * time.Minute)
 			}
-			for _, a := range s.Parents[0].Servers {
-				if len(a.DS) > 0 {
-					lastSeen = s.Now
-				}
+			if len(parent.have[0])+len(parent.have[1]) > 0 {
+				lastSeen = s.Now
 			}
+			parent.show(s)
 			before := s.last.Published()
 			d := Decide(s.last, s.Facts)
 			isServed := func(ds string) bool { return slices.Contains(s.Zone.Keys, ds) }
 			after := d.Delegation.Published()
-			if !s.Zone.Ends && slices.ContainsFunc(before, isServed) && !slices.ContainsFunc(after, isServed) {
+			if !s.Zone.Ends && !parent.withdrawn && slices.ContainsFunc(before, isServed) && !slices.ContainsFunc(after, isServed) {
 				t.Fatalf("from %v to %v while %v are served", before, after, s.Zone.Keys)
 			}
-			if len(after) > 0 && !slices.ContainsFunc(after, isServed) && !s.Zone.HasOthers {
-				t.Fatalf("%v, and no key of them is served", after)
+			if len(after) > 0 && (parent.withdrawn || !slices.ContainsFunc(after, isServed) && !s.Zone.HasOthers) {
+				t.Fatalf("%v, and no key of them is served, or nobody delegates the zone", after)
 			}
-			if d.Delegation != nil && d.Delegation.SigningMayEnd && !lastSeen.IsZero() && (s.last == nil || !s.last.SigningMayEnd) && s.Now.Sub(lastSeen) < 10*time.Minute {
+			mayEnd := d.Delegation != nil && d.Delegation.SigningMayEnd || s.last != nil && d.Delegation == nil
+			if mayEnd && !lastSeen.IsZero() && (s.last == nil || !s.last.SigningMayEnd) && s.Now.Sub(lastSeen) < 10*time.Minute {
 				t.Fatalf("signing ends %s after a server had a record", s.Now.Sub(lastSeen))
+			}
+			if d.Delegated.Reason == status.DSPublished && (parent.silent[0] || parent.silent[1] || !slices.ContainsFunc(parent.have[0], isServed) || !slices.ContainsFunc(parent.have[1], isServed)) {
+				t.Fatalf("%+v while the servers have %v", d.Delegated, parent)
+			}
+			if d.Delegated.Reason == status.DSAbsent && s.Now.Sub(lastSeen) < 10*time.Minute {
+				t.Fatalf("%+v %s after a server had a record", d.Delegated, s.Now.Sub(lastSeen))
 			}
 			s.last = d.Delegation
 		}

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,20 @@ func TestRegistryIsBehind(t *testing.T) {
 	}
 }
 
+// A zone above with many DS records of others does not hide what matters.
+func TestManyRecordsElsewhere(t *testing.T) {
+	s := elsewhere(t)
+	s.after(0, status.DSPending)
+	var many []string
+	for tag := range 64 {
+		many = append(many, fmt.Sprintf("%d 13 2 %064d", tag+100, tag), fmt.Sprintf("%d 13 2 %064d", tag+100, tag+1000))
+	}
+	s.registry(many, many)
+	if d := s.after(2*time.Hour, status.RegistryBehind, old); !strings.Contains(d.Delegated.Message, "of key 100, 101, 102 and 61 more") || len(d.Delegated.Message) > 500 {
+		t.Errorf("%+v", d.Delegated)
+	}
+}
+
 // A zone that was delegated with its DS record before anybody looked is so at once.
 func TestDelegatedBefore(t *testing.T) {
 	s := elsewhere(t)
@@ -106,9 +121,46 @@ func TestSigningEndsElsewhere(t *testing.T) {
 	if d = s.after(time.Hour, status.DSWithdrawing); len(d.Withdraw) > 0 {
 		t.Fatalf("told that %v are gone while a server has them", d.Withdraw)
 	}
+	s.silence(0)
+	s.silence(1)
+	if d = s.after(time.Hour, status.DSWithdrawing); len(d.Withdraw) > 0 {
+		t.Fatalf("told that %v are gone while no server answers", d.Withdraw)
+	}
 	s.registry(nil, nil)
-	if d = s.after(time.Hour, status.DSAbsent); !slices.Equal(d.Withdraw, []string{old}) {
+	if d = s.after(time.Hour, status.DSWithdrawing); !slices.Equal(d.Withdraw, []string{old}) {
 		t.Fatalf("told that %v are gone", d.Withdraw)
+	}
+	Told(s.last, old, false)
+	s.after(10*time.Minute, status.DSWithdrawing) // Resolvers may have the record.
+	s.after(2*time.Minute, status.DSAbsent)
+}
+
+// A registry whose servers are silent is not one that is behind, and the time for which it was before does not count then.
+func TestSilentRegistryIsNotBehind(t *testing.T) {
+	s := elsewhere(t)
+	s.registry([]string{old}, []string{old})
+	s.after(0, status.DSPublished)
+	s.silence(0)
+	s.after(time.Minute, status.ParentSilent)
+	s.after(2*time.Hour, status.ParentSilent, old)
+	if d := s.after(time.Hour, status.ParentSilent, old); !strings.HasPrefix(d.Delegated.Message, "1 of 2 servers of zone com do not answer") || !d.BehindSince.IsZero() || len(d.Confirm) > 0 {
+		t.Errorf("%+v since %s, told of %v", d.Delegated, d.BehindSince, d.Confirm)
+	}
+	s.Parents[0].Servers = nil // Nobody leads to it.
+	if d := s.after(time.Hour, status.ParentSilent, old); !strings.HasPrefix(d.Delegated.Message, "no server of zone com answers") || !d.BehindSince.IsZero() {
+		t.Errorf("%+v since %s", d.Delegated, d.BehindSince)
+	}
+	asked := s.last.Keys[0].ChangedAt.Time
+	s.registry([]string{foreign}, nil)
+	s.silence(1)
+	d := s.after(time.Hour, status.RegistryBehind, old)
+	if !d.BehindSince.Equal(asked) || !strings.Contains(d.Delegated.Message, "resolvers may reject") {
+		t.Errorf("%+v since %s, want %s", d.Delegated, d.BehindSince, asked)
+	}
+	s.registry([]string{old, foreign}, nil)
+	s.silence(1)
+	if d = s.after(time.Hour, status.RegistryBehind, old); strings.Contains(d.Delegated.Message, "reject") {
+		t.Errorf("the server that answers has the record of the key: %+v", d.Delegated)
 	}
 }
 

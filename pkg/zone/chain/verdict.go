@@ -13,12 +13,12 @@ func (d *decider) verdict() (status.Verdict, time.Duration) {
 	switch {
 	case d.Zone.Ends && d.seen.any && d.next.ParentElsewhere != "":
 		return status.SigningWaitsForRegistry(d.where(), d.next.SigningMayEnd), lookInterval
-	case d.Zone.Ends && d.next.SigningMayEnd:
+	case d.Zone.Ends && d.next.SigningMayEnd && d.untilAbsent() <= 0:
 		return status.SigningMayEnd(), waitInterval
 	case d.Zone.Ends:
 		return d.ending()
 	case len(published) == 0 && d.next.ParentElsewhere != "" && d.hasMatch():
-		return status.DSRecordsAtAll(d.seen.servers, d.where(), d.matches()), restInterval
+		return d.allHave(d.matches()), restInterval
 	case len(published) == 0 && d.seen.any:
 		return status.DSRecordsEarly(d.where()), lookInterval
 	case len(published) == 0:
@@ -26,7 +26,7 @@ func (d *decider) verdict() (status.Verdict, time.Duration) {
 	}
 	var tags, missing []string
 	for _, ds := range published {
-		if tags = append(tags, keyTag(ds)); !d.seen.isEverywhere(ds) {
+		if tags = append(tags, keyTag(ds)); d.seen.isLacking(ds) {
 			missing = append(missing, keyTag(ds))
 		}
 	}
@@ -40,8 +40,18 @@ func (d *decider) verdict() (status.Verdict, time.Duration) {
 		return status.DSRecordsLack(d.where(), missing), lookInterval
 	case len(others) > 0:
 		return status.DSRecordsLeft(d.where(), others), lookInterval
+	case !d.seen.all && d.next.ParentElsewhere == "":
+		return d.allHave(tags), lookInterval
 	}
-	return status.DSRecordsAtAll(d.seen.servers, d.where(), tags), d.untilChange()
+	return d.allHave(tags), d.untilChange()
+}
+
+// allHave is the verdict if all servers of the parents that answered have the DS records of keys.
+func (d *decider) allHave(tags []string) status.Verdict {
+	if !d.seen.all {
+		return status.ParentsSilent(d.seen.servers-d.seen.known, d.seen.servers, d.where(), tags)
+	}
+	return status.DSRecordsAtAll(d.seen.servers, d.where(), tags)
 }
 
 // ending is the verdict on a zone that is to be signed no more, and that resolvers may still have DS records of.
@@ -53,6 +63,21 @@ func (d *decider) ending() (status.Verdict, time.Duration) {
 	return status.SigningEndsAt(d.Now.Add(left)), max(left, time.Second)
 }
 
+// leaving is the verdict on a zone that is not delegated any more, while servers of those that delegated it have DS records, or may have.
+func (d *decider) leaving() status.Verdict {
+	switch {
+	case d.Zone.Ends:
+		return status.SigningWaitsForServers(d.where(), d.seen.any)
+	case d.seen.any:
+		return status.DSRecordsLeft(d.where(), d.others(nil))
+	}
+	var tags []string
+	for _, k := range d.next.Keys {
+		tags = append(tags, keyTag(k.DS))
+	}
+	return status.ParentsSilent(d.seen.servers-d.seen.known, d.seen.servers, d.where(), tags)
+}
+
 // pending is the verdict on a zone of which no DS record is to be there yet.
 func (d *decider) pending() (status.Verdict, time.Duration) {
 	if len(d.next.Keys) == 0 {
@@ -62,11 +87,10 @@ func (d *decider) pending() (status.Verdict, time.Duration) {
 	return status.DSRecordsFrom(d.Now.Add(left)), min(max(left, time.Second), waitInterval)
 }
 
-// behindSince is since when a zone elsewhere has had other DS records than those that the zone asks for; the zero value if the zone never
-// asked for anything else.
+// behindSince is Decision.BehindSince.
 func (d *decider) behindSince() (since time.Time) {
 	for _, k := range d.next.Keys {
-		isOff := k.Published != d.seen.isEverywhere(k.DS) && (k.Published || d.seen.isAnywhere(k.DS))
+		isOff := k.Published && d.seen.isLacking(k.DS) || !k.Published && d.seen.isAnywhere(k.DS)
 		if isOff && k.ChangedAt != nil && (since.IsZero() || k.ChangedAt.Time.Before(since)) {
 			since = k.ChangedAt.Time
 		}
@@ -74,10 +98,10 @@ func (d *decider) behindSince() (since time.Time) {
 	return since
 }
 
-// matches are the tags of the keys of which all servers have a DS record.
+// matches are the tags of the keys of which all servers that answered have a DS record.
 func (d *decider) matches() (tags []string) {
 	for _, ds := range d.Zone.Keys {
-		if d.seen.isEverywhere(ds) {
+		if d.seen.isShared(ds) {
 			tags = append(tags, keyTag(ds))
 		}
 	}
@@ -103,7 +127,7 @@ func (d *decider) others(published []string) (tags []string) {
 		}
 	}
 	slices.Sort(tags)
-	return tags
+	return slices.Compact(tags) // Keys may share a tag.
 }
 
 // areDeclared reports whether no DS record that servers have is one that the zone asked for.
@@ -116,14 +140,14 @@ func (d *decider) areDeclared() bool {
 	return true
 }
 
-// hasMatch reports whether a DS record that all servers have is of a key of the zone.
+// hasMatch reports whether a DS record that all servers that answered have is of a key of the zone.
 func (d *decider) hasMatch() bool {
-	return slices.ContainsFunc(d.Zone.Keys, d.seen.isEverywhere)
+	return slices.ContainsFunc(d.Zone.Keys, d.seen.isShared)
 }
 
-// where are the names of the parents.
+// where are the names of the parents, present or former.
 func (d *decider) where() (names []string) {
-	for _, p := range d.Parents {
+	for _, p := range slices.Concat(d.Parents, d.Former) {
 		if !slices.Contains(names, p.Name) {
 			names = append(names, p.Name)
 		}

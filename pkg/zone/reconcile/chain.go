@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -32,6 +33,8 @@ type chainState struct {
 	isKnown    bool
 	delegation *v1beta1.SecureDelegation
 	delegated  status.Verdict
+	// behind is since when a zone above has had other DS records than those that the zone asks for.
+	behind time.Time
 	// facts are those of the last look, without what the parents answered, and next is when to look again if they stay the same.
 	facts string
 	next  time.Time
@@ -79,16 +82,17 @@ func (p zonePass) followChain(ctx context.Context, event statuswriter.SyncComple
 	}
 	signer := p.signerAmong(primaries)
 	if signer == nil || p.isPaused() || !event.Problem.Holds() {
-		return p.withChain(event, chain.Keep(p.lastDelegation(), uidsOf(p.parents))), idleInterval
+		return p.withKept(event), idleInterval
 	}
 	zone, now := p.chainFacts(event), p.now()
-	if facts := fmt.Sprint(zone, event.Serial, uidsOf(p.parents)); facts != known.facts || !now.Before(known.next) {
+	if facts := fmt.Sprint(zone, event.Serial, uidsOf(p.parents), uidsOf(p.former)); facts != known.facts || !now.Before(known.next) {
 		seen := signer.Host.Observe(ctx)
 		if seen.Mirror == nil {
 			return p.withChain(event, p.lastDelegation()), firstInterval
 		}
 		decided := p.decideChain(ctx, zone, seen.Mirror, signer)
-		known.isKnown, known.delegation, known.delegated, known.facts, known.next = true, decided.Delegation, decided.Delegated, facts, now.Add(decided.Next)
+		known.isKnown, known.delegation, known.delegated, known.behind = true, decided.Delegation, decided.Delegated, decided.BehindSince
+		known.facts, known.next = facts, now.Add(decided.Next)
 	}
 	return p.withChain(event, known.delegation), max(firstInterval, known.next.Sub(now))
 }
@@ -97,8 +101,30 @@ func (p zonePass) followChain(ctx context.Context, event statuswriter.SyncComple
 func (p zonePass) withChain(event statuswriter.SyncCompleted, delegation *v1beta1.SecureDelegation) statuswriter.SyncCompleted {
 	signed := *event.DNSSEC
 	signed.Delegation = delegation
-	event.DNSSEC, event.Delegated = &signed, p.state.chain.delegated
+	event.DNSSEC, event.Delegated, event.DelegationBehind = &signed, p.lastDelegated(), p.state.chain.behind
 	return event
+}
+
+// withKept adds what was decided before to an event, toward those zones above that still delegate the zone. If none does, nothing is said of any.
+func (p zonePass) withKept(event statuswriter.SyncCompleted) statuswriter.SyncCompleted {
+	last := p.lastDelegation()
+	kept := chain.Keep(last, uidsOf(p.parents))
+	event = p.withChain(event, kept)
+	if last != nil && len(last.Parents) > 0 && len(kept.Parents) == 0 && kept.ParentElsewhere == "" {
+		event.Delegated, event.DelegationBehind = status.Verdict{}, time.Time{}
+	}
+	return event
+}
+
+// lastDelegated is the verdict of the last decision.
+func (p zonePass) lastDelegated() status.Verdict {
+	if p.state.chain.isKnown {
+		return p.state.chain.delegated
+	}
+	if c := meta.FindStatusCondition(p.zone.Status.Conditions, status.Delegated); c != nil {
+		return status.Verdict{Status: c.Status, Reason: c.Reason, Message: c.Message}
+	}
+	return status.Verdict{}
 }
 
 // signerAmong is the primary that signs the zone; nil if it could not be brought along.
@@ -149,6 +175,11 @@ func (p zonePass) decideChain(ctx context.Context, zone chain.Zone, signed *obse
 		isNews = p.askElsewhere(ctx, signed, last)
 		facts.Parents = append(facts.Parents, p.state.chain.elsewhere.parents(last)...)
 	}
+	if len(facts.Parents) == 0 {
+		for _, above := range p.former {
+			facts.Former = append(facts.Former, p.askParent(ctx, above))
+		}
+	}
 	facts.Now = p.now()
 	decided := chain.Decide(last, facts)
 	for _, ds := range decided.Confirm {
@@ -187,7 +218,7 @@ func (p zonePass) askElsewhere(ctx context.Context, signed *observe.Mirror, last
 // parents is the zone above, if it delegates the zone. One that cannot be asked is not known to have no DS record.
 func (s registrySight) parents(last *v1beta1.SecureDelegation) []chain.Parent {
 	switch {
-	case s.Delegation != nil:
+	case s.Delegation != nil && (s.err == nil || last != nil && last.ParentElsewhere == s.Name):
 		return []chain.Parent{s.Parent}
 	case s.err != nil && last != nil && last.ParentElsewhere != "":
 		return []chain.Parent{{Name: last.ParentElsewhere, IsElsewhere: true}}
@@ -200,7 +231,7 @@ func (p zonePass) notifyElsewhere(ctx context.Context, zone chain.Zone, decided 
 	s := &p.state.chain.elsewhere
 	asked := fmt.Sprint(decided.Delegation.Published(), zone.Ends)
 	isBehind := decided.Delegated.Reason == status.RegistryBehind || decided.Delegated.Reason == status.DSWithdrawing
-	if s.Delegation == nil || !isBehind || s.noted == asked {
+	if s.Delegation == nil || s.err != nil || !isBehind || s.noted == asked {
 		return
 	}
 	targets, noted := p.registry.Notify(ctx, p.zone.Namespace, p.dnsName(), s.Delegation)

@@ -13,10 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/zone/dnsprovider"
@@ -142,13 +144,15 @@ type scope struct {
 	signing  dnssec.Signing
 	// parents are the zones above that delegate the zone to its servers, if it is signed.
 	parents []scope
+	// former are, if there are no parents, zones above that delegated the zone before and may still have its DS records.
+	former []scope
 }
 
 // accounts returns whose connections the pass makes. Those with a DNSProvider's servers are counted as the provider's: nobody else waits
 // for a turn there. Those with instances, which all namespaces use, are not.
 func (s scope) accounts(g *outbound.Gate) func(address string) *outbound.Account {
 	servers := s.servers
-	for _, parent := range s.parents {
+	for _, parent := range slices.Concat(s.parents, s.former) {
 		servers = slices.Concat(servers, parent.servers)
 	}
 	return func(address string) *outbound.Account {
@@ -170,16 +174,42 @@ func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope,
 	if err != nil || !s.signing.IsSigned() {
 		return s, err
 	}
-	for _, parent := range all.SigningParents(r.states.stateOf(zone).withArrivals(zone), r.zones.Members) {
-		above, err := r.placeZone(ctx, all, parent)
+	known := r.states.stateOf(zone).withDelegation(r.states.stateOf(zone).withArrivals(zone))
+	if s.parents, err = r.placeAbove(ctx, all, all.SigningParents(known, r.zones.Members)); err == nil && len(s.parents) == 0 {
+		s.former, err = r.placeAbove(ctx, all, r.formerParents(known))
+		s.former = slices.DeleteFunc(s.former, func(above scope) bool { return above.refusal != (membership.Refusal{}) || len(above.servers) == 0 })
+	}
+	return s, err
+}
+
+// placeAbove finds where zones above are served. It leaves out those of which no question shows what they hold.
+func (r *reconciler) placeAbove(ctx context.Context, all *membership.Fleet, zones []*v1beta1.DNSZone) (placed []scope, err error) {
+	for _, zone := range zones {
+		above, err := r.placeZone(ctx, all, zone)
 		if err != nil {
-			return s, err
+			return nil, err
 		}
-		if backends, _ := r.byBackend(above.providers); len(backends) == 0 { // What they hold, no question shows.
-			s.parents = append(s.parents, above)
+		if backends, _ := r.byBackend(above.providers); len(backends) == 0 {
+			placed = append(placed, above)
 		}
 	}
-	return s, nil
+	return placed, nil
+}
+
+// formerParents are the zones that delegated a zone when its DS records were last decided about, as far as they are there.
+func (r *reconciler) formerParents(zone *v1beta1.DNSZone) (former []*v1beta1.DNSZone) {
+	name, err := declaration.ZoneName(zone.Spec.ZoneName)
+	if err != nil || zone.Status.DNSSEC == nil || zone.Status.DNSSEC.Delegation == nil || len(zone.Status.DNSSEC.Delegation.Parents) == 0 {
+		return nil
+	}
+	for above := rrset.ParentName(name); above != "." && above != ""; above = rrset.ParentName(above) {
+		for _, parent := range r.zones.Members.ZonesNamed(above) {
+			if slices.Contains(zone.Status.DNSSEC.Delegation.Parents, parent.UID) && !v1beta1.IsGoing(parent) {
+				former = append(former, parent)
+			}
+		}
+	}
+	return former
 }
 
 // placeZone finds where a zone is served.

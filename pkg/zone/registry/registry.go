@@ -53,7 +53,7 @@ type Delegation struct {
 
 // Find asks the name servers of the zone above a zone of a namespace for its DS records; name and nameServers, those of the zone itself, are
 // canonical. It is nil if no zone above delegates the zone to one of them: whoever has the name there is somebody else. The error means that
-// nobody can say.
+// nobody can say: no server that answers delegates it so, and others are silent, or who they are is not known.
 func (r *Registry) Find(ctx context.Context, namespace, name string, nameServers []string) (*Delegation, error) {
 	ctx, cancel := context.WithTimeout(outbound.WithAccount(ctx, r.Gate.Account(namespace, "registries", maxConnections)), lookTimeout)
 	defer cancel()
@@ -65,9 +65,9 @@ func (r *Registry) Find(ctx context.Context, namespace, name string, nameServers
 	if parent == "." {
 		d.Name = parent
 	}
-	delegates, err := d.delegates(ctx, name, nameServers)
-	if err != nil || !delegates {
-		return nil, err
+	delegates, silent := d.delegates(ctx, name, nameServers)
+	if !delegates && silent == nil {
+		return nil, nil
 	}
 	d.Servers = make([]chain.Answer, len(d.servers))
 	var wg sync.WaitGroup
@@ -75,7 +75,7 @@ func (r *Registry) Find(ctx context.Context, namespace, name string, nameServers
 		wg.Go(func() { d.Servers[i] = askDS(ctx, at, parent, name) })
 	}
 	wg.Wait()
-	return d, nil
+	return d, silent
 }
 
 // nameServersAbove are the host names of the closest zone above that has name servers; none if there is no such zone.
@@ -118,14 +118,16 @@ func (r *Registry) addressesOf(ctx context.Context, hosts []string) []netip.Addr
 	return servers
 }
 
-// errSilent means that no name server of the zone above could be asked.
-var errSilent = errors.New("no name server of the zone above answers")
+// errSilent means that name servers of the zone above do not answer, and none of the others delegates the zone.
+var errSilent = errors.New("name servers of the zone above do not answer")
 
-// delegates reports whether the first server that answers delegates a zone to one of some name servers.
-func (d *Delegation) delegates(ctx context.Context, name string, nameServers []string) (bool, error) {
+// delegates reports whether a server delegates a zone to one of some name servers. One server that does is enough: that another one does not,
+// because it is behind or fails, takes nothing back.
+func (d *Delegation) delegates(ctx context.Context, name string, nameServers []string) (delegates bool, err error) {
 	for _, at := range d.servers {
 		reply := ask(ctx, at, name, dns.TypeNS)
 		if reply == nil || reply.Rcode != dns.RcodeSuccess && reply.Rcode != dns.RcodeNameError {
+			err = errSilent
 			continue
 		}
 		for _, rr := range slices.Concat(reply.Answer, reply.Ns) {
@@ -134,9 +136,8 @@ func (d *Delegation) delegates(ctx context.Context, name string, nameServers []s
 				return true, nil
 			}
 		}
-		return false, nil
 	}
-	return false, errSilent
+	return false, err
 }
 
 // askDS asks a server for the DS records of a zone. Only an answer with authority of the zone above counts.

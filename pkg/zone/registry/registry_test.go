@@ -92,6 +92,37 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestLameServer: a name server of the zone above that does not know of the delegation takes nothing back, and a silent one leaves it open.
+func TestLameServer(t *testing.T) {
+	r := newRegistry(t, "shop NS ns1.shop\nns1.shop A 192.0.2.1\nshop DS "+shopDS+"\n")
+	lame, err := net.Listen("tcp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), r.Port).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &dns.Server{Listener: lame, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) {
+		_ = w.WriteMsg(new(dns.Msg).SetRcode(m, dns.RcodeNameError))
+	})}
+	go func() { _ = server.ActivateAndServe() }()
+	t.Cleanup(func() { _ = server.Shutdown() })
+	hosts := map[string]string{}
+	r.Names.Lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr(hosts[host])}, nil
+	}
+	const good, bad, silent = "127.0.0.1", "127.0.0.2", "127.0.0.3"
+	hosts["ns1."+above], hosts["ns2."+above] = bad, good
+	if d := r.find(t, below, ownName); d == nil || d.Servers[0].IsKnown || !d.Servers[1].IsKnown {
+		t.Errorf("%+v", d)
+	}
+	hosts["ns2."+above] = bad
+	if d := r.find(t, below, ownName); d != nil {
+		t.Errorf("nobody delegates: %+v", d)
+	}
+	hosts["ns2."+above] = silent
+	if d, err := r.Find(t.Context(), "team", below, []string{ownName}); err == nil {
+		t.Errorf("who knows? %+v", d)
+	}
+}
+
 // TestForbiddenAddresses: whoever controls the names of a zone above leads no question to this host, or to what only this host may reach.
 func TestForbiddenAddresses(t *testing.T) {
 	r := newRegistry(t, "shop NS ns1.shop\nns1.shop A 192.0.2.1\n")

@@ -23,7 +23,7 @@ type Metrics struct {
 	unprogrammed, refused       prometheus.Gauge
 	foreign, zones, zonesPaused prometheus.Gauge
 	lastPass, lastSuccess       prometheus.Gauge
-	failedZones                 *prometheus.GaugeVec
+	failedZones, delegated      *prometheus.GaugeVec
 	propagation                 propagation
 
 	// Waiting returns when the oldest change was noticed that no pass has taken yet, zero when there is none. Nil stands for none.
@@ -39,6 +39,25 @@ type zoneGauges struct {
 	paused                         bool
 	// problem is the reason why nothing of the zone can be programmed.
 	problem string
+	delegation
+}
+
+// delegation is how far the zones above a zone have its DS records.
+type delegation struct {
+	// reason is that of the condition Delegated, state its status; empty if there is no such condition.
+	reason, state string
+	// behind is since when a zone above has had other DS records than those that the zone asks for; elsewhere is true if it is not declared here.
+	behind    time.Time
+	elsewhere bool
+}
+
+func delegationOf(e SyncCompleted) (d delegation) {
+	if e.DNSSEC == nil {
+		return d
+	}
+	d.reason, d.state, d.behind = e.Delegated.Reason, string(e.Delegated.Status), e.DelegationBehind
+	d.elsewhere = e.DNSSEC.Delegation != nil && e.DNSSEC.Delegation.ParentElsewhere != ""
+	return d
 }
 
 // NewMetrics returns the metrics and registers them, unless r is nil.
@@ -69,6 +88,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		lastSuccess:  gauge("last_successful_pass_timestamp_seconds", "When a pass last ended with every RRset of its zone programmed."),
 		failedZones: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "lockstep", Name: "zones_failed",
 			Help: "Zones of which nothing can be programmed, by the reason of their Ready condition."}, []string{"reason"}),
+		delegated: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "lockstep", Name: "zones_delegated",
+			Help: "Signed zones with a zone above that is known, by status and reason of their Delegated condition."}, []string{"status", "reason"}),
 		propagation: propagation{zones: map[types.NamespacedName][]batch{}, took: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "lockstep", Name: "change_propagation_seconds",
 			Help:    "Time from a change of a declaration in Kubernetes to all servers of its zone serving it; one measurement for the changes that a pass takes.",
@@ -78,8 +99,14 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	}
 	unsynced := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "lockstep", Name: "oldest_unsynced_change_age_seconds",
 		Help: "Age of the oldest change that not all servers of its zone serve; 0 when there is none."}, func() float64 { return m.oldestAge(time.Now()) })
+	behind := func(parent string, elsewhere bool) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "lockstep", Name: "oldest_ds_change_age_seconds", ConstLabels: prometheus.Labels{"parent": parent},
+			Help: "Age of the oldest change of DS records that a zone above has not followed; 0 when there is none."},
+			func() float64 { return m.oldestDSChange(elsewhere, time.Now()) })
+	}
 	if r != nil {
-		r.MustRegister(m.passes, m.took, m.changes, m.drift, m.writes, m.queueDepth, m.unprogrammed, m.refused, m.foreign, m.zones, m.zonesPaused,
+		r.MustRegister(behind("declared", false), behind("elsewhere", true), m.delegated,
+			m.passes, m.took, m.changes, m.drift, m.writes, m.queueDepth, m.unprogrammed, m.refused, m.foreign, m.zones, m.zonesPaused,
 			m.lastPass, m.lastSuccess, m.failedZones, m.propagation.took, unsynced)
 	}
 	return m
@@ -98,7 +125,7 @@ func (m *Metrics) OnSyncCompleted(e SyncCompleted) {
 		m.lastSuccess.Set(unixSeconds(e.At))
 	}
 	m.propagation.note(e)
-	now := zoneGauges{unprogrammed: len(e.Unprogrammed), foreign: e.Foreign, paused: e.Paused}
+	now := zoneGauges{unprogrammed: len(e.Unprogrammed), foreign: e.Foreign, paused: e.Paused, delegation: delegationOf(e)}
 	if !e.Problem.Holds() {
 		now.problem = e.Problem.Reason
 	}
@@ -129,6 +156,22 @@ func (m *Metrics) oldestAge(now time.Time) float64 {
 	return now.Sub(since).Seconds()
 }
 
+// oldestDSChange is the age of the oldest change of DS records that a zone above, declared here or elsewhere, has not followed, in seconds.
+func (m *Metrics) oldestDSChange(elsewhere bool, now time.Time) float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var since time.Time
+	for _, z := range m.state {
+		if z.elsewhere == elsewhere {
+			since = status.Earlier(since, z.behind)
+		}
+	}
+	if since.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(since).Seconds())
+}
+
 func unixSeconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 func (m *Metrics) setGauges(zone types.NamespacedName, now *zoneGauges) {
@@ -150,6 +193,12 @@ func (m *Metrics) setGauges(zone types.NamespacedName, now *zoneGauges) {
 	}
 	if after.problem != "" {
 		m.failedZones.WithLabelValues(after.problem).Inc()
+	}
+	if before.reason != "" {
+		m.delegated.WithLabelValues(before.state, before.reason).Dec()
+	}
+	if after.reason != "" {
+		m.delegated.WithLabelValues(after.state, after.reason).Inc()
 	}
 }
 

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -65,4 +67,50 @@ lockstep_zones_paused 1
 	if n := testutil.ToFloat64(m.zonesPaused) + testutil.ToFloat64(m.unprogrammed); n != 0 {
 		t.Errorf("a zone that is gone is still counted: %v", n)
 	}
+}
+
+// How many zones have which Delegated condition, and how long zones above have been behind, those declared here and those elsewhere apart.
+func TestMetricsOfDelegations(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := NewMetrics(registry)
+	first, _ := settled(t, 1)
+	now := time.Now()
+	pass := func(name, elsewhere string, v status.Verdict, behind time.Duration) SyncCompleted {
+		e := first
+		e.Zone = first.Zone.DeepCopy()
+		e.Zone.Name, e.Delegated, e.DNSSEC = name, v, &v1beta1.DNSSECStatus{Delegation: &v1beta1.SecureDelegation{ParentElsewhere: elsewhere}}
+		if behind > 0 {
+			e.DelegationBehind = now.Add(-behind)
+		}
+		m.OnSyncCompleted(e)
+		return e
+	}
+	want := func(declared, elsewhere float64, zones string) {
+		t.Helper()
+		if a, b := m.oldestDSChange(false, now), m.oldestDSChange(true, now); a != declared || b != elsewhere {
+			t.Errorf("zones above are behind for %v and elsewhere for %v seconds, want %v and %v", a, b, declared, elsewhere)
+		}
+		help := "# HELP lockstep_zones_delegated Signed zones with a zone above that is known, by status and reason of their Delegated condition.\n# TYPE lockstep_zones_delegated gauge\n"
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(help+zones), "lockstep_zones_delegated"); err != nil {
+			t.Error(err)
+		}
+	}
+	published, pending, late := status.True(status.DSPublished, ""), status.False(status.DSPending, ""), status.False(status.RegistryBehind, "")
+	pass("a", "", published, 0)
+	pass("b", "", pending, time.Minute)
+	pass("c", "com", late, time.Hour)
+	e := pass("d", "com", late, 24*time.Hour)
+	want(60, 86400, `lockstep_zones_delegated{reason="DSPending",status="False"} 1
+lockstep_zones_delegated{reason="DSPublished",status="True"} 1
+lockstep_zones_delegated{reason="RegistryBehind",status="False"} 2
+`)
+	m.Forget(client.ObjectKeyFromObject(e.Zone))
+	pass("b", "", published, 0)
+	e = pass("c", "com", published, 0)
+	e.DNSSEC = nil // It is signed no more.
+	m.OnSyncCompleted(e)
+	want(0, 0, `lockstep_zones_delegated{reason="DSPending",status="False"} 0
+lockstep_zones_delegated{reason="DSPublished",status="True"} 2
+lockstep_zones_delegated{reason="RegistryBehind",status="False"} 0
+`)
 }

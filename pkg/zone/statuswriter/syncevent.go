@@ -84,6 +84,8 @@ type SyncCompleted struct {
 	DNSSECKnown bool
 	// Delegated says how far the zones above have the zone's DS records; the zero value if there is none that is declared here.
 	Delegated status.Verdict
+	// DelegationBehind is since when a zone above has had other DS records than those that the zone asks for; zero if none has.
+	DelegationBehind time.Time
 	// Arrivals are since when the zone has been on its hosts.
 	Arrivals *v1beta1.ZoneArrivals
 	// Remark is what else a reader of the zone should know.

@@ -117,6 +117,7 @@ var differences = []Difference{
 	{"`rndc tsig-list`", "lists the keys that named has", "gone", "the sidecar asks by a request that is signed wrongly: named's log says `tsig verify failure (BADSIG)` then"},
 	{"turning signing off (`insecure`)", "keys leave the zone once the DS record is withdrawn", "keys leave the zone a day and an hour after that",
 		"tells named that the DS record was withdrawn before that day"},
+	{"DS records in the zone above, during a roll-over", "is told of them", "asks the name servers of the zone above, too, if it reaches them", "tells both"},
 	{"zone files, journals, list of zones (`.nzd`)", "reads those of 9.20", "reads those of 9.18", "a volume is kept when `version` changes, in both directions"},
 }
 
