@@ -215,7 +215,7 @@ func (g *zoneGenerator) texts() string {
 
 // record returns a type and its data.
 func (g *zoneGenerator) record() (rrtype, data string) {
-	switch g.IntN(22) {
+	switch g.IntN(26) {
 	case 0, 1, 2, 3:
 		return g.pick("A", "a", "A", "TYPE1"), g.address()
 	case 4:
@@ -289,14 +289,91 @@ func (g *zoneGenerator) generic() (rrtype, data string) {
 
 // other is a type without a kind of its own.
 func (g *zoneGenerator) other() (rrtype, data string) {
+	digest := strings.Repeat(g.pick("0123456789abcdef", "FFEEDDCCBBAA9988"), 4)
+	fold := func(text string) string { return text[:30] + g.pick("", " ", "\t") + text[30:] }
 	all := [][2]string{
-		{"RP", "a b"}, {"WKS", "192.0.2.1 6 25 53"}, {"SSHFP", "1 1 0123456789abcdef0123456789abcdef01234567"}, {"GPOS", "-32.6882 116.8652 10.0"},
-		{"DNAME", "example.net."}, {"LOC", "52 22 23.000 N 4 53 32.000 E -2.00m 0.00m 10000m 10m"}, {"X25", "311061700956"}, {"AFSDB", "1 a"}, {"APL", "1:192.0.2.0/24"},
-		{"HTTPS", "1 . alpn=h2"}, {"SPF", "\"v=spf1 -all\""}, {"NID", "10 0014:4fff:ff20:ee64"}, {"ISDN", "x"}, {"TLSA", "3 1 1 ( 00112233445566778899AABBCCDDEEFF\n 00112233445566778899AABBCCDDEEFF )"},
-		{"URI", "10 1 \"http://x\""}, {"NSAP", "0x47.0005.80.005a00.0000.0001.e133.ffffff000161.00"},
+		{"RP", g.pick("a b", ". .", "a\\.b.example.net. @", "A b.sub")},
+		{"WKS", g.pick("192.0.2.1 6 25 53", "192.0.2.1 tcp smtp", "192.0.2.1 17 53")},
+		{g.pick("SSHFP", "TYPE44", "sshfp"), g.pick("1 1 ", "4 1 ") + digest[:40]},
+		{"SSHFP", g.pick("4 2 ", "1 2 ") + fold(digest)},
+		{"GPOS", "-32.6882 116.8652 10.0"},
+		{"DNAME", "example.net."},
+		{"LOC", g.location()},
+		{"LOC", g.location()},
+		{"X25", "311061700956"},
+		{"AFSDB", "1 " + g.host()},
+		{"APL", g.pick("1:192.0.2.0/24", "!1:192.0.2.0/25 2:2001:db8::/32", "1:0.0.0.0/0", "")},
+		{g.pick("HTTPS", "SVCB", "TYPE65", "https"), g.service()},
+		{g.pick("HTTPS", "SVCB", "TYPE64"), g.service()},
+		{"HTTPS", g.service()},
+		{"SPF", g.texts()},
+		{"NID", "10 0014:4fff:ff20:ee64"},
+		{"ISDN", "x"},
+		{g.pick("TLSA", "SMIMEA", "TYPE52"), g.pick("3 1 1 ", "2 0 1 ", "0 255 2 ") + fold(digest)},
+		{"TLSA", "3 1 1 ( 00112233445566778899AABBCCDDEEFF\n 00112233445566778899AABBCCDDEEFF )"},
+		{"URI", g.pick("10 1 ", "0 65535 ") + g.pick("\"http://x\"", "\"\"", "\"ftp://a/b c;d\"", "\"\\\"\\\\\\100é\"")},
+		{"NSAP", "0x47.0005.80.005a00.0000.0001.e133.ffffff000161.00"},
+		{"CERT", g.pick("PKIX", "1", "PGP", "IPKIX", "254", "65280", "oid") + " " + g.pick("0", "65535") + " " + g.pick("8", "0", "RSASHA256", "ECCGOST", "NSEC3RSASHA1", "252") + g.pick(" AQIDBA==", " AQID BA==")},
+		{"OPENPGPKEY", g.pick("AQIDBA==", "AQID BA==", "mQENBFVHm5sBCADGdHQ0fw7Y")},
+		{"DS", g.number() + " " + g.pick("13", "8", "RSASHA256", "ecdsap256sha256", "NSEC3RSASHA1") + " " + g.pick("2", "SHA-256", "sha256") + " " + fold(digest)},
+		{g.pick("DLV", "TA"), "1 13 2 " + fold(digest)},
+		{"KX", "10 " + g.host()},
+		{"RT", "10 " + g.host()},
+		{"PX", "10 " + g.host() + " " + g.host()},
+		{g.pick("MB", "MG", "MR", "NSAP-PTR"), g.host()},
+		{"MINFO", g.host() + " " + g.host()},
+		{"LP", "10 " + g.host()},
+		{"L32", "10 192.0.2." + g.pick("0", "255")},
+		{"EUI48", g.pick("00-00-5e-00-53-2a", "00-00-5E-00-53-2A")},
+		{"EUI64", "00-00-5e-ef-10-00-00-2a"},
+		{"CSYNC", g.pick("66 3 A NS AAAA", "0 0", "4294967295 65535 A TYPE65280")},
+		{"DHCID", "AAIBY2/AuCccgoJbsaxcQc9TUapptP69lOjxfNuVAA2kjEA="},
+		{"IPSECKEY", g.pick("10 1 2 192.0.2.38", "0 2 2 2001:db8::1", "10 3 2 "+g.host(), "10 0 2 .") + " AQNRU3mG7TVTO2BkR47usntb102uFJtugbo6BSGvgqt4AQ=="},
+		{"HIP", "2 200100107B1A74DF365639CC39F1D578 AwEAAbdxyhNuSutc5EMzxTs9" + g.pick("", " rvs", " rvs rvs2.example.net.")},
+		{"AMTRELAY", g.pick("10 0 1 192.0.2.1", "10 0 2 2001:db8::1", "10 0 3 relay", "10 0 0 .")},
+		{"ZONEMD", "2018031500 1 240 " + digest[:24]},
+		{"TALINK", g.host() + " " + g.host()},
+		{"AVC", g.texts()},
+		{"NINFO", g.texts()},
+		{"RKEY", "0 3 1 AQID"},
+		{"KEY", "256 3 8 AQID"},
+		{"CDS", "0 0 0 00"},
 	}
 	found := all[g.IntN(len(all))]
 	return found[0], found[1]
+}
+
+// location is data of a LOC record.
+func (g *zoneGenerator) location() string {
+	degrees := func(directions ...string) string {
+		return g.pick("0", "52", "7", "90") + g.pick("", " 0", " 00 0", " 0 0.0", " 00 00.000") + " " + g.pick(directions...)
+	}
+	if g.in(2) {
+		degrees = func(directions ...string) string {
+			return g.pick("0", "52", "007") + g.pick("", " 59", " 7 59", " 0 59.9", " 1 2.345", " 1 0.10") + " " + g.pick(directions...)
+		}
+	}
+	return degrees("N", "S") + " " + degrees("E", "W") + " " + g.pick("0", "10m", "-2.00m", "-100000m", "42849672.95m", "1.5") +
+		g.pick("", " 1m", " 0.05m", " 90000000.00m 10", " 1m 10000m 10m", " 0 0 0.01m")
+}
+
+// service is data of an SVCB or HTTPS record.
+func (g *zoneGenerator) service() string {
+	parameters := []string{
+		"alpn=" + g.pick("h2", "\"h2\"", "\"h2,h3\"", "h2,h3", "\"a\\\\,b,c\"", "\\104\\050", "\"h 2;(\""), "port=" + g.pick("443", "\"8443\"", "0", "65535"), "ipv4hint=" + g.pick("192.0.2.1", "\"192.0.2.2,192.0.2.1\""),
+		"ipv6hint=" + g.pick("2001:DB8::1", "2001:db8::2,::1", "\"::\""), "ech=AEX+DQBBAAAgACAA", g.pick("dohpath=", "key7=") + g.pick("/q{?dns}", "\"/dns-query{?dns}\""),
+		g.pick("key65333", "key8", "key65280=", "key12345=\"a key3=b;c\\\"\\001\"", "key9=a\\;b\\ c", "key667=\\255"),
+	}
+	g.Shuffle(len(parameters), func(i, j int) { parameters[i], parameters[j] = parameters[j], parameters[i] })
+	parameters = parameters[:g.IntN(4)]
+	text := strings.Join(parameters, g.pick(" ", "  ", "\t"))
+	if strings.Contains(text, "alpn=") && g.in(3) {
+		text += g.pick(" no-default-alpn", " mandatory=alpn")
+	}
+	if text == "" {
+		return g.pick("0 ", "1 ") + g.host()
+	}
+	return g.pick("1 ", "65535 ", "00002 ") + g.pick(".", "@", "svc", "Svc.Example.NET.") + " " + text
 }
 
 // entry writes a record. Without an owner, it has that of the record before.

@@ -13,6 +13,8 @@ type word struct {
 	quoted bool
 	// nested is true in parentheses.
 	nested bool
+	// joined is true if nothing is between the word before and this one.
+	joined bool
 }
 
 // value is the text without the escapes of quotes in quotes. All other escapes stay: what they mean depends on the field.
@@ -65,7 +67,7 @@ func (l *lexer) ended() bool { return l.pos == len(l.text) }
 func (l *lexer) next() (entry, error) {
 	e := entry{line: l.line, inherits: !l.middle && !l.ended() && isBlank(l.text[l.pos])}
 	l.middle = false
-	depth := 0
+	depth, wordEnd := 0, -1
 	words := l.words[:0]
 	for !l.ended() {
 		switch c := l.text[l.pos]; {
@@ -93,11 +95,12 @@ func (l *lexer) next() (entry, error) {
 			if len(words) == 0 {
 				e.line = l.line
 			}
+			joined := l.pos == wordEnd
 			w, err := l.word(c)
 			if err != nil {
 				return e, err
 			}
-			w.nested = depth > 0
+			w.nested, w.joined, wordEnd = depth > 0, joined, l.pos
 			words = append(words, w)
 		}
 	}

@@ -77,7 +77,7 @@ func splitSubstitution(text string) (parts [3]string, err error) {
 
 var (
 	// simpleBracket is a bracket expression without anything special.
-	simpleBracket = regexp.MustCompile(`\[\^?(?:[0-9]-[0-9]|[a-z]-[a-z]|[A-Z]-[A-Z]|[A-Za-z0-9_.+*@])+\]`)
+	simpleBracket = regexp.MustCompile(`\[\^?(?:[0-9]-[0-9]|[a-z]-[a-z]|[A-Z]-[A-Z]|[A-Za-z0-9_.+*@]|\\[.@+*_])+\]`)
 	// simpleBound follows an atom, as Go sees to.
 	simpleBound = regexp.MustCompile(`\{[0-9]{1,2}(?:,[0-9]{0,2})?\}`)
 	// doubtfulPair is what Go reads and BIND does not, or differently.

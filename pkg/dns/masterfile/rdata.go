@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -87,24 +89,62 @@ var readOtherwise = map[uint16]bool{dns.TypeGPOS: true, dns.TypeNID: true, dns.T
 
 // readOther reads the words behind a type that has no form here. What package rrset cannot read, BIND may.
 func readOther(rrtype uint16, words []word, origin name) rdata {
-	written, size := make([]string, len(words)), 0
-	for i, w := range words {
-		size += len(w.text)
-		if written[i] = w.text; w.quoted {
-			written[i] = `"` + w.text + `"`
-		}
-	}
+	written, size := writeWords(rrtype, words)
 	if !ReadsRdata(rrtype) {
 		return rdata{size: size}
 	}
 	if (readOtherwise[rrtype] || dns.TypeToRR[rrtype] == nil) && !isGeneric(rrtype, words) {
 		return rdata{size: size, problem: rrset.TypeName(rrtype) + ` data is read in the form of RFC 3597 only: \# LENGTH HEX`}
 	}
-	text, _, err := rrset.ParseRelative(rrtype, strings.Join(written, " "), origin.text)
+	if !isGeneric(rrtype, words) && !asBINDWrites(rrtype, words) {
+		return rdata{size: size, problem: fmt.Sprintf("BIND reads no %s record with the data %s", rrset.TypeName(rrtype), written)}
+	}
+	text, _, err := rrset.ParseRelative(rrtype, written, origin.text)
 	if err != nil {
 		return rdata{size: size, problem: err.Error()}
 	}
 	return rdata{text: text, size: size}
+}
+
+// locationWord is a number of a LOC record as BIND reads it, in degrees, minutes, seconds or metres, or a direction.
+var locationWord = regexp.MustCompile(`^(-?[0-9]+([.][0-9]{0,2})?m?|[0-9]+[.][0-9]{3}|[NSEW])$`)
+
+// asBINDWrites is false for words that package rrset takes and BIND does not.
+func asBINDWrites(rrtype uint16, words []word) bool {
+	const fields = 4 // of TLSA and SMIMEA, of which the last is not empty
+	switch rrtype {
+	case dns.TypeHINFO:
+		return len(words) == 2
+	case dns.TypeURI:
+		return len(words) == 3 && words[2].quoted
+	case dns.TypeTLSA, dns.TypeSMIMEA:
+		return len(words) >= fields
+	case dns.TypeLOC:
+		return !slices.ContainsFunc(words, func(w word) bool { return !locationWord.MatchString(w.text) })
+	}
+	return true
+}
+
+// lineEnds writes the line ends in a quoted word as escapes; a pair of backslashes stays as it is.
+var lineEnds = strings.NewReplacer(`\\`, `\\`, "\\\n", `\010`, "\\\r", `\013`, "\r", `\013`)
+
+// writeWords returns words as they were written, with single blanks between them, and their size in bytes. In the parameters of a service,
+// key="value" is one word (RFC 9460 section 2.1).
+func writeWords(rrtype uint16, words []word) (written string, size int) {
+	var out strings.Builder
+	hasParameters := rrtype == dns.TypeSVCB || rrtype == dns.TypeHTTPS
+	for i, w := range words {
+		size += len(w.text)
+		if isValue := hasParameters && w.quoted && w.joined && !words[i-1].quoted && strings.IndexByte(words[i-1].text, '=') == len(words[i-1].text)-1; i > 0 && !isValue {
+			out.WriteByte(' ')
+		}
+		if w.quoted {
+			out.WriteString(`"` + lineEnds.Replace(w.text) + `"`)
+		} else {
+			out.WriteString(w.text)
+		}
+	}
+	return out.String(), size
 }
 
 // fields takes words one by one. After the first error, it gives nothing that means anything.

@@ -72,10 +72,26 @@ func genericCodec(rrtype uint16) rdataCodec {
 	}
 }
 
+// discovery is the flag in the type of an AMTRELAY's relay (RFC 8777 section 4.2.2). miekg/dns loses the relay beside it.
+const discovery = 0x80
+
 // parseGeneric reads rdata, with names relative to an origin, by miekg/dns' parser of zone files.
 func parseGeneric(h dns.RR_Header, rdata, origin string) (dns.RR, error) {
 	if strings.ContainsAny(rdata, "\r\n") {
 		return nil, errors.New("rdata must be one line")
+	}
+	var numbered []dns.SVCBKeyValue
+	switch {
+	case isRaw(h.Rrtype, rdata):
+	case h.Rrtype == dns.TypeLOC:
+		rdata = completeLocation(rdata)
+	case h.Rrtype == dns.TypeSVCB || h.Rrtype == dns.TypeHTTPS:
+		var err error
+		if rdata, numbered, err = cutNumberedKeys(rdata); err != nil {
+			return nil, err
+		}
+	default:
+		rdata = replaceMnemonics(h.Rrtype, rdata)
 	}
 	// The owner is the root: the parser would take some owners for directives.
 	parser := dns.NewZoneParser(strings.NewReader(fmt.Sprintf(". %d IN %s %s\n", h.Ttl, dns.Type(h.Rrtype), rdata)), origin, "")
@@ -87,6 +103,10 @@ func parseGeneric(h dns.RR_Header, rdata, origin string) (dns.RR, error) {
 	case rr == nil:
 		return nil, errors.New("the rdata is empty")
 	}
+	if relay, ok := rr.(*dns.AMTRELAY); ok && relay.GatewayType > discovery && !isRaw(h.Rrtype, rdata) {
+		return nil, errors.New("a relay with the discovery flag is not supported")
+	}
+	addParameters(rr, numbered)
 	rr, err := repackRR(rr)
 	if err == nil {
 		rr.Header().Name = h.Name
@@ -97,6 +117,9 @@ func parseGeneric(h dns.RR_Header, rdata, origin string) (dns.RR, error) {
 // genericText prints rdata as miekg/dns does. miekg/dns adds the elements of a list to the text one by one, which takes seconds for a
 // record of 64 KiB: here the record is printed without its list, and then the list.
 func genericText(rr dns.RR) string {
+	if null, ok := rr.(*dns.NULL); ok { // It has no text of its own (RFC 1035 section 3.3.10).
+		return rawText([]byte(null.Data))
+	}
 	if hasFoldedNames(rr) {
 		rr = dns.Copy(rr)
 		for _, name := range foldedNames(rr) {
@@ -104,6 +127,11 @@ func genericText(rr dns.RR) string {
 		}
 	}
 	return printRR(rr)
+}
+
+// rawText is the form of RFC 3597 section 5.
+func rawText(data []byte) string {
+	return strings.TrimSuffix(fmt.Sprintf(`\# %d %x`, len(data), data), " ")
 }
 
 func hasFoldedNames(rr dns.RR) bool { return len(foldedNames(rr)) > 0 }

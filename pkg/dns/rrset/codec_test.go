@@ -266,3 +266,53 @@ func BenchmarkFromRR(b *testing.B) {
 		})
 	}
 }
+
+// Different spellings of the same data have one canonical form, and that form is read again.
+func TestSpellings(t *testing.T) {
+	for name, tc := range map[string]struct {
+		rrtype uint16
+		all    []string
+	}{
+		"a parameter by number":   {dns.TypeHTTPS, []string{`1 . dohpath="/q{?dns}" alpn=h2`, `1 . key7=/q{?dns} alpn="h2"`, `1 . alpn="h2" key7="/q{?dns}"`, `1 . key1=\002h2 key7=/q{\?dns}`}},
+		"a port by number":        {dns.TypeSVCB, []string{`1 . port=258`, `1 . key3=\001\002`, `1 . key3="\001\002"`}},
+		"a flag by number":        {dns.TypeHTTPS, []string{`1 . alpn=h2 no-default-alpn`, `1 . key2 alpn=h2`, `1 . key2= alpn=h2`}},
+		"a private key":           {dns.TypeHTTPS, []string{`1 . key65280="a key3=b" port=1`, `1 . key65280=a\032key3=b key3=\000\001`}},
+		"minutes without seconds": {dns.TypeLOC, []string{"52 22 0 N 4 53 0 E 2m", "52 22 N 4 53 E 2.00", "52  22 N 4 53 0.000 E 2m 1m 10000m 10m"}},
+		"degrees alone":           {dns.TypeLOC, []string{"52 0 0 N 4 0 0 E 0m", "52 N 4 E 0m", "52 0 N 4 E 0m"}},
+		"bytes of a location":     {dns.TypeLOC, []string{"0 0 0 N 0 0 0 E 0m", `\# 16 00121613 80000000 80000000 00989680`}},
+		"a digest by name":        {dns.TypeDS, []string{"1 8 1 00112233445566778899AABBCCDDEEFF00112233", "1 RSASHA256 SHA-1 00112233445566778899aabbccddeeff 00112233", "1 rsasha256 sha1 00112233445566778899AABBCCDDEEFF00112233"}},
+		"an old algorithm":        {dns.TypeDS, []string{"1 7 2 00", "1 NSEC3RSASHA1 SHA256 00", "1 RSASHA1-NSEC3-SHA1 2 00"}},
+		"a certificate":           {dns.TypeCERT, []string{"IPKIX 1 ECCGOST AQID", "4 1 12 AQ ID", "ipkix 1 ECC-GOST AQID"}},
+		"bytes":                   {dns.TypeNULL, []string{`\# 2 00ff`, `\# 2 00 FF`}},
+		"no bytes":                {dns.TypeNULL, []string{`\# 0`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key := Key{Name: "a.", Type: tc.rrtype}
+			want, err := Parse(key, tc.all[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, spelling := range append(tc.all, want) {
+				got, err := Parse(key, spelling)
+				if err != nil || got != want {
+					t.Errorf("%s: %q, %v; want %q", spelling, got, err, want)
+				}
+				if rr, err := ToRR(key, 1, spelling); err != nil {
+					t.Errorf("%s: %v", spelling, err)
+				} else if _, _, text := FromRR(rr); text != want {
+					t.Errorf("%s: %q, want %q", spelling, text, want)
+				}
+			}
+		})
+	}
+	for rrtype, wrong := range map[uint16][]string{
+		dns.TypeHTTPS:    {`1 . key3=\001`, `1 . key3="\000\001"x`, `1 . port=1 key3=\000\001`, `1 . key3=\256`},
+		dns.TypeAMTRELAY: {"10 1 3 relay.", "10 1 1 192.0.2.1"},
+	} {
+		for _, rdata := range wrong {
+			if got, err := Parse(Key{Type: rrtype}, rdata); err == nil {
+				t.Errorf("%s is read as %q", rdata, got)
+			}
+		}
+	}
+}

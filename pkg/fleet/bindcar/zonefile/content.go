@@ -54,7 +54,7 @@ func (c *zoneContent) write(w io.Writer, soa *dns.SOA, config bindcar.ZoneConfig
 		if err != nil {
 			return httperror.BadRequest(fmt.Sprintf("zoneConfig.records[%d]", i), err)
 		}
-		if _, err := fmt.Fprintln(w, rr); err != nil {
+		if err := writeRecord(w, rr); err != nil {
 			return err
 		}
 	}
@@ -62,6 +62,20 @@ func (c *zoneContent) write(w io.Writer, soa *dns.SOA, config bindcar.ZoneConfig
 		return nil
 	}
 	return c.writeNameServers(w, soa.Ns, config)
+}
+
+// writeRecord writes types without rules of their own in the form of RFC 3597 section 5: named does not know all words that others have, such as
+// the names of algorithms and of keys of services.
+func writeRecord(w io.Writer, rr dns.RR) error {
+	if !rrset.HasRules(rr.Header().Rrtype) {
+		raw := &dns.RFC3597{}
+		if err := raw.ToRFC3597(rr); err != nil {
+			return err
+		}
+		rr = raw
+	}
+	_, err := fmt.Fprintln(w, rr)
+	return err
 }
 
 // writeNameServers writes the apex NS records without which named loads no zone.
