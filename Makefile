@@ -69,14 +69,14 @@ GATE := go run ./test/gate
 
 # What a failed test cannot be blamed on is done before the first one runs. Two of these stages run at the same time, then the cluster
 # tests, with nothing beside them. The longest comes first.
-BESIDES := test-bare lint verify test-unit-large test-conformance cluster-test test-coredns test-page test-chart-render
+BESIDES := test-bare lint verify test-unit-large test-conformance test-dnssec-faults cluster-test test-coredns test-page test-chart-render
 STAGES  := prepare $(BESIDES) test-isolated test-serial fuzz
 # The stages that run no tests, and the names that test/gate has for the others.
 PLAIN   := prepare verify lint
 # As plain, of make test-all.
 LONG_PLAIN := fuzz
-TESTS   := unit unit-large unit-release conformance-9.20 cluster-test coredns page chart-render isolated serial
-LONG    := conformance-9.18 cluster-9.18 zone-files answers dnssec-faults many-dnssec-faults outside random migrations demos demo-sources guides ui monitoring chart-kinds chart-release gitops acme release faults
+TESTS   := unit unit-large unit-release conformance-9.20 dnssec-faults cluster-test coredns page chart-render isolated serial
+LONG    := conformance-9.18 cluster-9.18 zone-files answers many-dnssec-faults outside random migrations demos demo-sources guides ui monitoring chart-kinds chart-release gitops acme release faults
 
 .PHONY: check
 check: verify lint test-unit test-unit-large ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed

@@ -99,7 +99,7 @@ var stages = []stage{
 	{name: "outside", lane: laneAll, packages: []string{"./test/vantage"}, flags: []string{"-count=1"}},
 	{name: "page", lane: laneGate, packages: []string{"./test/ui"}, only: []string{"TestPage"}, flags: []string{"-count=1"}},
 	{name: "chart-render", lane: laneGate, module: "charts", packages: []string{"."}},
-	{name: "dnssec-faults", lane: laneAll, packages: []string{"./test/fault/dnssec"}, flags: []string{"-count=1", "-limit=40s"}},
+	{name: "dnssec-faults", lane: laneGate, packages: []string{"./test/fault/dnssec"}, once: true, flags: []string{"-count=1", "-limit=40s"}},
 	{name: "isolated", lane: laneGate, cluster: isolated, flags: []string{twoCores}, without: slices.Concat(random, demos, migrations),
 		packages: []string{"./test/e2e", "./test/integration", "./test/attack"}},
 	{name: "serial", lane: laneGate, cluster: serial, without: slices.Concat(random, migrations, []string{"TestFaults"}),
