@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/ledger"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/seq"
 	"github.com/lockstep-dns/lockstep/pkg/dns/snapshot"
 )
 
@@ -131,26 +132,14 @@ func (c *serverComparison) updated(d *DesiredState, m *observe.Mirror) *serverCo
 
 // changedNames yields the owner names at which c may differ from an older comparison; some may be repeated.
 func (c *serverComparison) changedNames(old *serverComparison) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for name := range changedDeclarations(c.desired, old.desired, c.pending, old.pending) {
-			if !yield(name) {
-				return
-			}
+	held := seq.FlatMap(c.mirror.ChangedNames(old.mirror), func(name string) iter.Seq[string] {
+		names := []string{name}
+		if of, ok := ledger.DataName(c.desired.Name, name); ok && c.owner != "" {
+			names = append(names, of)
 		}
-		for name := range c.changedApex(old) {
-			if !yield(name) {
-				return
-			}
-		}
-		for name := range c.mirror.ChangedNames(old.mirror) {
-			if !yield(name) {
-				return
-			}
-			if of, ok := ledger.DataName(c.desired.Name, name); ok && c.owner != "" && !yield(of) {
-				return
-			}
-		}
-	}
+		return slices.Values(names)
+	})
+	return seq.Concat(changedDeclarations(c.desired, old.desired, c.pending, old.pending), c.changedApex(old), held)
 }
 
 // compareName compares one owner name.

@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/seq"
 	"github.com/lockstep-dns/lockstep/pkg/dns/snapshot"
 )
 
@@ -187,22 +188,10 @@ func (d *DesiredState) AffectedObjects(old *DesiredState) (objects iter.Seq[sour
 		d.isUnobserved() != old.isUnobserved() || !equality.Semantic.DeepEqual(d.zoneFailure(d.zone.Namespace), old.zoneFailure(old.zone.Namespace)) {
 		return func(func(source.ObjectKey) bool) {}, true // A nil function cannot be ranged over.
 	}
-	return func(yield func(source.ObjectKey) bool) {
-		for o := range d.desired.ChangedObjects(old.desired) {
-			if !yield(o) {
-				return
-			}
-		}
-		for name := range d.changedNames(old) {
-			for _, at := range []*DesiredState{d, old} {
-				for o := range at.ObjectsAt(name) {
-					if !yield(o) {
-						return
-					}
-				}
-			}
-		}
-	}, false
+	atName := func(name string) iter.Seq[source.ObjectKey] {
+		return seq.Concat(d.ObjectsAt(name), old.ObjectsAt(name))
+	}
+	return seq.Concat(d.desired.ChangedObjects(old.desired), seq.FlatMap(d.changedNames(old), atName)), false
 }
 
 // changedNames yields the owner names at which declared or pending RRsets differ; some may be repeated.
@@ -212,18 +201,7 @@ func (d *DesiredState) changedNames(old *DesiredState) iter.Seq[string] {
 
 // changedDeclarations is changedNames by what is declared and pending, now and before.
 func changedDeclarations(desired, before *source.Zone, waits, waited pending) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for name := range desired.ChangedNames(before) {
-			if !yield(name) {
-				return
-			}
-		}
-		for k := range snapshot.Diff(waits, waited, slices.Equal) {
-			if !yield(k.Name) {
-				return
-			}
-		}
-	}
+	return seq.Concat(desired.ChangedNames(before), seq.Map(snapshot.Diff(waits, waited, slices.Equal), func(k rrset.Key) string { return k.Name }))
 }
 
 func absoluteName(name string) string {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/seq"
 )
 
 // Group returns the owner name whose values and ledger an RRset is among: they change in one message.
@@ -93,12 +94,7 @@ func (v View) All() iter.Seq[rrset.RRset] {
 }
 
 // Len implements plan.Content.
-func (v View) Len() (count int) {
-	for range v.All() {
-		count++
-	}
-	return count
-}
+func (v View) Len() int { return seq.Count(v.All()) }
 
 // Names returns all owner names that matter, with those of ledgers.
 func (v View) Names() map[string]struct{} {
@@ -192,12 +188,7 @@ func (o ownContent) All() iter.Seq[rrset.RRset] {
 }
 
 // Len implements plan.Content.
-func (o ownContent) Len() (count int) {
-	for range o.All() {
-		count++
-	}
-	return count
-}
+func (o ownContent) Len() int { return seq.Count(o.All()) }
 
 // Have is what the server has of an RRset as far as it concerns the owner, who wants the RRset want; that has no values if the owner wants none. It
 // equals want if all of its values are there, with the lowest TTL of all owners, and no other value that the owner has claimed. Others are the

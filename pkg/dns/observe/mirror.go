@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/seq"
 	"github.com/lockstep-dns/lockstep/pkg/dns/snapshot"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
@@ -93,18 +94,8 @@ func (m *Mirror) ChangedNames(old *Mirror) iter.Seq[string] {
 	if old != nil {
 		before, asked = old.content, old.asked
 	}
-	return func(yield func(string) bool) {
-		for key := range snapshot.Diff(m.content, before, rrset.RRset.Equal) {
-			if !yield(key.Name) {
-				return
-			}
-		}
-		for key := range snapshot.Diff(m.asked, asked, isAskedAlike) {
-			if !yield(key.Name) {
-				return
-			}
-		}
-	}
+	differing := seq.Concat(snapshot.Diff(m.content, before, rrset.RRset.Equal), snapshot.Diff(m.asked, asked, isAskedAlike))
+	return seq.Map(differing, func(key rrset.Key) string { return key.Name })
 }
 
 // mirrorFromRecords makes the mirror of a full transfer. It shares memory with like (which may be nil) where both agree: the mirrors of

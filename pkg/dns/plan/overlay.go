@@ -6,6 +6,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/seq"
 )
 
 // Overlay is what a server that holds Bottom will hold after Calculate(Top, Bottom, Hide, …) was applied: Top, without what
@@ -42,13 +43,7 @@ func (o Overlay) At(name string) iter.Seq[rrset.RRset] {
 }
 
 // Len implements Content.
-func (o Overlay) Len() int {
-	n := 0
-	for range o.All() {
-		n++
-	}
-	return n
-}
+func (o Overlay) Len() int { return seq.Count(o.All()) }
 
 func (o Overlay) overlayOf(top, bottom iter.Seq[rrset.RRset]) iter.Seq[rrset.RRset] {
 	return func(yield func(rrset.RRset) bool) {

@@ -4,8 +4,10 @@ package plan
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/seq"
 )
 
 // Changes is the difference between observed and desired content of one zone on one server. UpdateOld[i] is what
@@ -45,13 +47,6 @@ func (c Changes) Len() int { return len(c.Create) + len(c.UpdateNew) + len(c.Del
 
 // Keys yields the key of every RRset that changes.
 func (c Changes) Keys() iter.Seq[rrset.Key] {
-	return func(yield func(rrset.Key) bool) {
-		for _, sets := range [][]rrset.RRset{c.Create, c.UpdateNew, c.Delete} {
-			for _, s := range sets {
-				if !yield(s.Key) {
-					return
-				}
-			}
-		}
-	}
+	sets := seq.Concat(slices.Values(c.Create), slices.Values(c.UpdateNew), slices.Values(c.Delete))
+	return seq.Map(sets, func(s rrset.RRset) rrset.Key { return s.Key })
 }

@@ -2,12 +2,14 @@ package coredns
 
 import (
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/parallel"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/seq"
 )
 
 // content is what CoreDNS answers with from a snapshot: the RRsets of which there is a value. It is a plan.Content.
@@ -138,15 +140,7 @@ func (c *content) Get(key rrset.Key) (rrset.RRset, bool) { return c.sets.get(key
 
 // All implements plan.Content.
 func (c *content) All() iter.Seq[rrset.RRset] {
-	return func(yield func(rrset.RRset) bool) {
-		for _, sets := range c.sets {
-			for _, set := range sets {
-				if !yield(set) {
-					return
-				}
-			}
-		}
-	}
+	return seq.FlatMap(maps.Values(c.sets), slices.Values[[]rrset.RRset])
 }
 
 // At implements plan.Content.

@@ -9,6 +9,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/seq"
 )
 
 // On a primary with an owner, the zone's ledger says what is ours, whatever was known here before: nothing has to be retired.
@@ -39,11 +40,9 @@ func (z *Zone) claimedNames(p *Primary, mirror *observe.Mirror) iter.Seq[string]
 func (z *Zone) twins(p *Primary, mirror *observe.Mirror, all ...iter.Seq[string]) iter.Seq[string] {
 	view := z.viewOf(p, mirror)
 	return func(yield func(string) bool) {
-		for _, names := range all {
-			for name := range names {
-				if twin := view.Twin(name); twin != "" && !yield(twin) {
-					return
-				}
+		for name := range seq.Concat(all...) {
+			if twin := view.Twin(name); twin != "" && !yield(twin) {
+				return
 			}
 		}
 	}

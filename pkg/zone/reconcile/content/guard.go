@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/guard"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/seq"
 )
 
 // guardWindow is for how long RRsets that vanished count with those that vanish later: objects that are deleted together reach a zone in
@@ -310,19 +311,8 @@ func (c heldContent) All() iter.Seq[rrset.RRset] {
 				return
 			}
 		}
-		for _, sets := range c.held {
-			for _, set := range sets {
-				if !yield(set) {
-					return
-				}
-			}
-		}
+		seq.FlatMap(maps.Values(c.held), slices.Values[[]rrset.RRset])(yield)
 	}
 }
 
-func (c heldContent) Len() (count int) {
-	for range c.All() {
-		count++
-	}
-	return count
-}
+func (c heldContent) Len() int { return seq.Count(c.All()) }

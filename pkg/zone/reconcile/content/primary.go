@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/seq"
 )
 
 // Primary is what is known of a zone on one primary between passes. It does not keep the content of a zone's only primary in
@@ -312,15 +313,7 @@ func (z *Zone) changedNames(p *Primary, mirror, bottom *observe.Mirror) (names i
 	if bottom != nil {
 		all = append(all, bottom.ChangedNames(wasBottom))
 	}
-	return func(yield func(string) bool) {
-		for _, names := range all {
-			for name := range names {
-				if !yield(name) {
-					return
-				}
-			}
-		}
-	}, true
+	return seq.Concat(all...), true
 }
 
 // formerGlue returns the addresses of name servers that a copy of the zone names at its apex and that are no longer desired
