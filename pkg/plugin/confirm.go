@@ -260,10 +260,13 @@ func addHeld(changes []forecast.Change, have, want v1alpha1.RRset, by v1alpha1.O
 
 // dataOf returns the data of an RRset, nil if there is none.
 func dataOf(set v1alpha1.RRset) *forecast.Data {
-	if len(set.Rdata) == 0 {
+	if len(set.Rdata) == 0 && set.Omitted == 0 {
 		return nil
 	}
 	d := &forecast.Data{Values: set.Rdata}
+	if set.Omitted > 0 {
+		d.Values = append(slices.Clone(set.Rdata), fmt.Sprintf("and %d values more", set.Omitted))
+	}
 	if set.TTL != nil {
 		d.TTL = uint32(*set.TTL) //nolint:gosec // A TTL has 31 bits.
 	}

@@ -428,19 +428,18 @@ func sameData(want, have rrset.RRset) bool {
 	return want.TTL == have.TTL && slices.Equal(want.Rdata, have.Rdata)
 }
 
-// showObserved adds an RRset to those that a row shows, with as many of its values as there is room for, and one at least: an RRset without
-// values is missing.
+// showObserved adds an RRset to those that a row shows, with as many of its values as there is room for; the first RRset has one at least.
 func showObserved(row *syncv1.ServerStatus, k rrset.Key, s rrset.RRset) {
+	if len(row.Observed) >= maxObserved {
+		return
+	}
 	room := maxObservedBytes
 	for _, shown := range row.Observed {
 		room -= sizeOf(shown.Rdata)
 	}
-	if len(row.Observed) >= maxObserved || room <= 0 {
-		return
-	}
 	out := renderRRset(k, s)
 	for i, value := range out.Rdata {
-		if room -= len(value); room < 0 && i > 0 {
+		if room -= len(value); room < 0 && (i > 0 || len(row.Observed) > 0) {
 			out.Rdata, out.Omitted = slices.Clone(out.Rdata[:i]), int32(len(out.Rdata)-i) //nolint:gosec // bounded by memory
 			break
 		}

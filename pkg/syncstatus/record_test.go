@@ -598,7 +598,13 @@ func TestValuesInRowsAreBounded(t *testing.T) {
 			record := ev.RecordStatus(r)
 			for kind, s := range map[string]*syncv1.SyncStatus{"record": record, "zone": ev.ZoneStatus(nil)} {
 				bytes, shown, omitted := 0, 0, 0
+				if n := len(s.Servers[0].Observed); kind == "zone" && n < len(tc.sets) {
+					t.Errorf("%d RRsets are shown, want %d at least", n, len(tc.sets))
+				}
 				for _, set := range s.Servers[0].Observed {
+					if len(set.Rdata) == 0 && set.Omitted == 0 && set.Type == "A" {
+						t.Errorf("%s: %s looks missing", kind, set.Name)
+					}
 					if set.Type == "A" {
 						shown, omitted = len(set.Rdata), int(set.Omitted)
 					}

@@ -189,7 +189,7 @@ func (c *Client) sendRequest(ctx context.Context, method string, server Address,
 		_, _ = io.CopyN(io.Discard, response.Body, maxRest)
 		_ = response.Body.Close()
 	}()
-	return decodeResponse(response, out)
+	return decodeResponse(server.Namespace, response, out)
 }
 
 // doRequest sends a request by one of the two clients. A new connection is charged to the namespace of the sidecar's instance.

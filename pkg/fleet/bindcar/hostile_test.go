@@ -118,7 +118,7 @@ func TestHostileResponses(t *testing.T) {
 				if !errors.As(err, &failure) || failure.Message != tc.want || ctx.Err() != nil {
 					t.Errorf("error %v", err)
 				}
-				if !listsMemory.TryAcquire(maxListsMemory) {
+				if !lists.isUnused() {
 					t.Error("memory is still reserved for a list that was given up")
 				}
 			})

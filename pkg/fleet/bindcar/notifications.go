@@ -48,7 +48,7 @@ func (c *Client) openStream(ctx context.Context, server Address) (io.ReadCloser,
 		return response.Body, nil
 	}
 	defer func() { _ = response.Body.Close() }()
-	err = decodeResponse(response, nil)
+	err = decodeResponse(server.Namespace, response, nil)
 	switch {
 	case hasCode(err, http.StatusNotFound):
 		return nil, &Error{Code: http.StatusNotFound, Reason: reason.BindcarNotImplemented, Message: "has no notifications (404)"}

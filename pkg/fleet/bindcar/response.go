@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-
-	"golang.org/x/sync/semaphore"
 )
 
 // Limits of a response, in bytes. A sidecar may be anybody's program: what it sends is decoded piece by piece, and in memory
@@ -35,10 +33,8 @@ var (
 	errNotList = errors.New("the response is not a list of zones")
 )
 
-// listsMemory is what lists that are being decoded may take. Whoever gets nothing fails, and does not wait for others.
-var listsMemory = semaphore.NewWeighted(maxListsMemory)
-
-func decodeResponse(response *http.Response, out any) error {
+// decodeResponse decodes the response of a sidecar in a namespace.
+func decodeResponse(namespace string, response *http.Response, out any) error {
 	if response.StatusCode >= 300 {
 		var failure Failure
 		if decodeValue(response.Body, &failure) != nil {
@@ -50,7 +46,7 @@ func decodeResponse(response *http.Response, out any) error {
 	switch out := out.(type) {
 	case nil:
 	case *ZoneList:
-		err = decodeZoneList(response.Body, out)
+		err = decodeZoneList(namespace, response.Body, out)
 	default:
 		err = decodeValue(response.Body, out)
 	}
@@ -85,16 +81,17 @@ func decodeValue(body io.Reader, out any) error {
 // listDecoder decodes a list of zones.
 type listDecoder struct {
 	*json.Decoder
-	body io.Reader
-	// read is how many bytes were read. memory is what was decoded so far takes; reserved is what was taken of listsMemory for it.
+	namespace string
+	body      io.Reader
+	// read is how many bytes were read. memory is what was decoded so far takes; reserved is what was taken of the memory of lists for it.
 	read, memory, reserved int64
 }
 
 // decodeZoneList decodes a list of zones, one at a time.
-func decodeZoneList(body io.Reader, list *ZoneList) error {
-	d := &listDecoder{body: body}
+func decodeZoneList(namespace string, body io.Reader, list *ZoneList) error {
+	d := &listDecoder{namespace: namespace, body: body}
 	d.Decoder = json.NewDecoder(d)
-	defer func() { listsMemory.Release(d.reserved) }()
+	defer func() { lists.giveBack(namespace, d.reserved) }()
 	if err := d.expect(json.Delim('{')); err != nil {
 		return err
 	}
@@ -161,7 +158,7 @@ func (d *listDecoder) reserve(size int) error {
 	const step = 1 << 20
 	d.memory += int64(size)
 	for d.memory > d.reserved {
-		if d.reserved >= maxListMemory || !listsMemory.TryAcquire(step) {
+		if d.reserved >= maxListMemory || !lists.take(d.namespace, step) {
 			return fmt.Errorf("%w: its zones take too much memory (%d bytes of at most %d, and %d for all servers)", errTooLarge, d.memory, maxListMemory, maxListsMemory)
 		}
 		d.reserved += step

@@ -45,7 +45,7 @@ func TestZoneIsBounded(t *testing.T) {
 	frame := len(`{"filePath":""}`)
 	for size, wanted := range map[int]string{maxItem: "", maxItem + 1: "a zone takes more than 16384 bytes"} {
 		text := `{"items":[{"filePath":"` + strings.Repeat("a", size-frame) + `"}]}`
-		err := decodeResponse(respond(http.StatusOK, strings.NewReader(text)), &ZoneList{})
+		err := decodeResponse("dns", respond(http.StatusOK, strings.NewReader(text)), &ZoneList{})
 		if (err == nil) != (wanted == "") || err != nil && !strings.Contains(err.Error(), wanted) {
 			t.Errorf("%d bytes: %v, want %q", size, err, wanted)
 		}
@@ -53,7 +53,7 @@ func TestZoneIsBounded(t *testing.T) {
 	for _, list := range []string{`{"items":[{"name":"%s"}]}`, `{"zones":["%s"]}`} {
 		for size, wanted := range map[int]string{maxName: "", maxName + 1: "the name of a zone has more than 1020 bytes"} {
 			text := fmt.Sprintf(list, strings.Repeat("a", size))
-			err := decodeResponse(respond(http.StatusOK, strings.NewReader(text)), &ZoneList{})
+			err := decodeResponse("dns", respond(http.StatusOK, strings.NewReader(text)), &ZoneList{})
 			if (err == nil) != (wanted == "") || err != nil && (!errors.Is(err, errTooLarge) || !strings.Contains(err.Error(), wanted)) {
 				t.Errorf("%s with %d bytes: %v, want %q", list, size, err, wanted)
 			}
@@ -61,13 +61,13 @@ func TestZoneIsBounded(t *testing.T) {
 	}
 	for fields, wanted := range map[int]string{maxFields: "", maxFields + 1: "more than 32 fields"} {
 		text := "{" + strings.TrimSuffix(strings.Repeat(`"count":1,`, fields), ",") + "}"
-		err := decodeResponse(respond(http.StatusOK, strings.NewReader(text)), &ZoneList{})
+		err := decodeResponse("dns", respond(http.StatusOK, strings.NewReader(text)), &ZoneList{})
 		if (err == nil) != (wanted == "") || err != nil && (!errors.Is(err, errTooLarge) || !strings.Contains(err.Error(), wanted)) {
 			t.Errorf("%d fields: %v, want %q", fields, err, wanted)
 		}
 	}
 	large := &endless{`{"items":[{"primaries":[""`, `,""`, maxListResponse, 0}
-	if err := decodeResponse(respond(http.StatusOK, large), &ZoneList{}); !errors.Is(err, errTooLarge) || large.at > 4*maxResponse {
+	if err := decodeResponse("dns", respond(http.StatusOK, large), &ZoneList{}); !errors.Is(err, errTooLarge) || large.at > 4*maxResponse {
 		t.Errorf("an endless zone: %v after %d bytes", err, large.at)
 	}
 }
@@ -86,7 +86,7 @@ func TestZoneList(t *testing.T) {
 			{"name":"b.test","zoneType":"secondary","primaries":["192.0.2.1:53"]}],"count":2,"zones":["a.test","b.test"]}`,
 	} {
 		var got ZoneList
-		if err := decodeResponse(respond(http.StatusOK, strings.NewReader(text)), &got); err != nil {
+		if err := decodeResponse("dns", respond(http.StatusOK, strings.NewReader(text)), &got); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -94,12 +94,12 @@ func TestZoneList(t *testing.T) {
 		}
 	}
 	for _, text := range []string{``, `[]`, `{"zones":{}}`, `{"zones":[1]}`, `{"zones":["a"`, `{"items":[[]]}`} {
-		if err := decodeResponse(respond(http.StatusOK, strings.NewReader(text)), &ZoneList{}); err == nil {
+		if err := decodeResponse("dns", respond(http.StatusOK, strings.NewReader(text)), &ZoneList{}); err == nil {
 			t.Errorf("%q: no error", text)
 		}
 	}
 	var none ZoneList
-	if err := decodeResponse(respond(http.StatusOK, strings.NewReader(`{"zones":null,"count":0}`)), &none); err != nil || len(none.Zones) > 0 {
+	if err := decodeResponse("dns", respond(http.StatusOK, strings.NewReader(`{"zones":null,"count":0}`)), &none); err != nil || len(none.Zones) > 0 {
 		t.Errorf("null: %v, %v", none, err)
 	}
 }
@@ -115,5 +115,25 @@ func TestVersionIsBounded(t *testing.T) {
 		if err != nil || got.Version != want {
 			t.Errorf("%.20q: %q, %v", sent, got.Version, err)
 		}
+	}
+}
+
+// TestListsOfOthersAreRead: sidecars of one namespace that send large lists, slowly, leave memory for those of others.
+func TestListsOfOthersAreRead(t *testing.T) {
+	const step = 1 << 20
+	taken := int64(0)
+	for lists.take("flood", step) {
+		taken += step
+	}
+	text := `{"items":[` + strings.TrimSuffix(strings.Repeat(`{"name":"example.com"},`, 10_000), ",") + `]}`
+	if err := decodeResponse("flood", respond(http.StatusOK, strings.NewReader(text)), &ZoneList{}); !errors.Is(err, errTooLarge) {
+		t.Errorf("another list of the same namespace: %v", err)
+	}
+	if err := decodeResponse("quiet", respond(http.StatusOK, strings.NewReader(text)), &ZoneList{}); err != nil {
+		t.Errorf("the list of another namespace: %v", err)
+	}
+	lists.giveBack("flood", taken)
+	if err := decodeResponse("flood", respond(http.StatusOK, strings.NewReader(text)), &ZoneList{}); err != nil || !lists.isUnused() {
+		t.Errorf("a list after that: %v", err)
 	}
 }

@@ -583,7 +583,7 @@ func schema_pkg_apis_sync_v1alpha1_RRset(ref common.ReferenceCallback) common.Op
 					},
 					"omitted": {
 						SchemaProps: spec.SchemaProps{
-							Description: "How many values more the server has, of which rdata has only the first: values of a server that is not as declared are shown up to 64 KiB.",
+							Description: "How many values more the server has, of which rdata has only the first, or none: values of a server that is not as declared are shown up to 64 KiB.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},

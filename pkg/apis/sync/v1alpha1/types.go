@@ -175,8 +175,8 @@ type RRset struct {
 	// +optional
 	// +listType=atomic
 	Rdata []string `json:"rdata,omitempty"`
-	// How many values more the server has, of which rdata has only the first: values of a server that is not as declared are shown up to
-	// 64 KiB.
+	// How many values more the server has, of which rdata has only the first, or none: values of a server that is not as declared are shown
+	// up to 64 KiB.
 	// +optional
 	Omitted int32 `json:"omitted,omitempty"`
 }

@@ -135,6 +135,8 @@ export function comparisonOf(o, s) {
 }
 
 function data(r) {
-  if (!r?.rdata?.length) return "nothing";
-  return r.rdata.map((text) => `${r.ttl ?? ""} ${text}`.trim()).join("\n");
+  if (!r?.rdata?.length && !r?.omitted) return "nothing";
+  const lines = (r.rdata ?? []).map((text) => `${r.ttl ?? ""} ${text}`.trim());
+  if (r.omitted) lines.push(`and ${r.omitted} more`);
+  return lines.join("\n");
 }
