@@ -172,7 +172,7 @@ func (e *Evaluator) CountZones(now time.Time) (zones map[dnssec.Security]int, fi
 func (e *Evaluator) Clock(now time.Time) dnssec.Clock { return e.validator.Clock(now) }
 
 func (e *Evaluator) validatedZone(z *desired.Zone, now time.Time, parents int) validate.Zone {
-	out := validate.Zone{Name: z.Declared.ZoneName(), Servers: make([]validate.Server, len(z.Servers))}
+	out := validate.Zone{Name: z.Declared.ZoneName(), Doubt: z.Declared.Doubt(), Servers: make([]validate.Server, len(z.Servers))}
 	for i, o := range e.answers.ofZone(z) {
 		s := z.Servers[i]
 		server := validate.Server{Peer: s.Peer(), Primary: s.Role == observe.Primary}

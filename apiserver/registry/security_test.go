@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
@@ -238,6 +239,37 @@ func TestSecurityByParent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What the controller has seen of a registry's DS records is no proof, and keeps a zone from being called Secure by its own keys alone.
+func TestSecurityByRegistry(t *testing.T) {
+	t.Parallel()
+	own := newSigner(t, "example.test.")
+	w := secured(t, nil, []string{"www"}, map[string]string{"one": own.sign("www A 192.0.2.10\n", 10*day)})
+	become := func(want syncv1.Security, message string) {
+		t.Helper()
+		w.Eventually(string(want), func() bool {
+			for _, object := range []string{"arecord.www", "dnszone.example.test"} {
+				for _, s := range []*syncv1.SyncStatus{w.get(object), w.listed(object)} {
+					row := security(s, "one")
+					if row.Security != want || !strings.Contains(row.Message, message) || s.Status.InSync != (want == syncv1.SecuritySecure) {
+						return false
+					}
+				}
+			}
+			return true
+		})
+	}
+	become(syncv1.SecuritySecure, "")
+	z := fakekube.Zone("example.test", "one")
+	v := status.RegistryUnmatched([]string{"test"}, []string{"4711"})
+	z.Status.Conditions = []metav1.Condition{{Type: status.Delegated, Status: v.Status, Reason: v.Reason, Message: v.Message, LastTransitionTime: metav1.Now()}}
+	w.Apply(z)
+	become(syncv1.SecurityUnknown, "and none of a key of the zone")
+	z = z.DeepCopy()
+	z.Status.Conditions[0].Reason = status.RegistryBehind
+	w.Apply(z)
+	become(syncv1.SecuritySecure, "")
 }
 
 // copy is the signer with a directory of its own.

@@ -82,6 +82,15 @@ func (d *DesiredState) Object(key source.ObjectKey) source.Object {
 	return o
 }
 
+// Doubt says that a zone above which is not served here has DS records of other keys than the zone's, as the controller has seen it; empty if
+// it has not.
+func (d *DesiredState) Doubt() string {
+	if c := meta.FindStatusCondition(d.zone.Status.Conditions, status.Delegated); c != nil && c.Reason == status.DSUnmatched {
+		return c.Message
+	}
+	return ""
+}
+
 // ZoneName is the zone's canonical name, with the final dot.
 func (d *DesiredState) ZoneName() string {
 	if d.desired != nil {

@@ -74,6 +74,12 @@ func RegistryIsBehind(zones, missing, others []string, since time.Time, matches 
 	return False(RegistryBehind, message)
 }
 
+// RegistryUnmatched says that servers of a zone above that is not declared here have DS records of which none is of a key of the zone, but
+// of these.
+func RegistryUnmatched(zones, others []string) Verdict {
+	return False(DSUnmatched, fmt.Sprintf("servers of %s have DS records of key %s, and none of a key of the zone: validating resolvers reject its answers", zonesNamed(zones), keysNamed(others)))
+}
+
 // SigningWaitsForRegistry says that a zone above that is not declared here still has DS records. asked means that CDS records ask for their
 // removal.
 func SigningWaitsForRegistry(zones []string, asked bool) Verdict {

@@ -55,6 +55,7 @@ const (
 	DSAbsent       = "DSAbsent"
 	RegistryBehind = "RegistryBehind"
 	ParentSilent   = "ParentSilent"
+	DSUnmatched    = "DSUnmatched"
 )
 
 // Reasons of records.

@@ -88,7 +88,7 @@ func (s spoken) addZones() {
 		DSRecordsAtAll(2, above, []string{"19507"}), DSRecordsLack(above, []string{"19507"}), DSRecordsLeft(above, []string{"19507"}), NotSignedEverywhere(), DSRecordsFrom(late),
 		DSRecordsDeclared(above, []string{"19507"}, true), DSRecordsDeclared(above, []string{"19507"}, false), DSRecordsEarly(above),
 		RegistryIsBehind(above, []string{"19507"}, nil, late, false), RegistryIsBehind(above, []string{"19507"}, []string{"1"}, early, false),
-		ParentsSilent(1, 2, above, []string{"19507"}), ParentsSilent(2, 2, above, []string{"19507"}),
+		RegistryUnmatched(above, []string{"19507"}), ParentsSilent(1, 2, above, []string{"19507"}), ParentsSilent(2, 2, above, []string{"19507"}),
 		SigningWaitsForRegistry(above, true), SigningWaitsForRegistry(above, false), SigningWaitsForServers(above, true), SigningWaitsForServers(above, false), SigningEndsAt(late), SigningMayEnd(),
 	} {
 		facts = append(facts, ZoneFacts{Servers: 1, Current: 1, DNSSECKnown: true, Delegated: v})

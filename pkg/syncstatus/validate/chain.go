@@ -40,7 +40,9 @@ type Chain struct {
 }
 
 // IsKnown reports whether something outside of the zone says how resolvers take its answers.
-func (c *Chain) IsKnown() bool { return c.Source != OwnKeys }
+func (c *Chain) IsKnown() bool {
+	return c.Source != OwnKeys || c.Delegation.Security == dnssec.Unknown
+}
 
 // IsSigned reports whether resolvers expect signatures of the zone, or may do so, as the DS records of its parent are not known now.
 func (c *Chain) IsSigned() bool {
@@ -63,7 +65,8 @@ func withoutSignatures(records []dns.RR) (out []dns.RR) {
 }
 
 // chain finds what vouches for a zone. own are the keys of its newest content.
-func (v *Validator) chain(zone string, own []dns.RR, parent *Result, clock dnssec.Clock) *Chain {
+func (v *Validator) chain(z Zone, own []dns.RR, clock dnssec.Clock) *Chain {
+	zone, parent := z.Name, z.Parent
 	c := &Chain{Zone: zone, Delegation: dnssec.Verdict{Security: dnssec.Secure}}
 	anchors := *v.anchors()
 	if c.Anchors = anchors[zone]; len(c.Anchors) > 0 {
@@ -73,7 +76,9 @@ func (v *Validator) chain(zone string, own []dns.RR, parent *Result, clock dnsse
 	if parent != nil && c.followParent(parent, own, clock) {
 		return c
 	}
-	c.Source, c.Anchors = OwnKeys, own
+	if c.Source, c.Anchors = OwnKeys, own; z.Doubt != "" && len(own) > 0 {
+		c.Delegation = unknown(z.Doubt)
+	}
 	if c.Gap == "" {
 		c.Gap = fmt.Sprintf("no trust anchor and no parent zone of %s is known here", zone)
 		for name := zone; name != "."; {

@@ -19,6 +19,8 @@ type Zone struct {
 	Servers []Server
 	// Parent is the zone above it that is served here; nil if there is none.
 	Parent *Result
+	// Doubt says why resolvers may trust other keys than those that the zone has, if neither a trust anchor nor Parent vouches for these.
+	Doubt string
 }
 
 // Server is what one server has of the zone.
@@ -142,7 +144,7 @@ func (v *Validator) Zone(z Zone, now time.Time) *Result {
 		last.used = now
 	}
 	v.mu.Unlock()
-	if last != nil && last.anchors == anchors && now.Before(last.result.until) && last.zone.Parent == z.Parent && slices.Equal(last.zone.Servers, z.Servers) {
+	if last != nil && last.anchors == anchors && now.Before(last.result.until) && last.zone.Parent == z.Parent && last.zone.Doubt == z.Doubt && slices.Equal(last.zone.Servers, z.Servers) {
 		return last.result
 	}
 	r := v.judge(z, v.Clock(now))
@@ -236,7 +238,7 @@ func (v *Validator) line(z Zone, name string, clock dnssec.Clock) *line {
 	if l.best != nil {
 		own = keysOf(l.best.keys(z.Name))
 	}
-	l.chain = v.chain(z.Name, own, z.Parent, clock)
+	l.chain = v.chain(z, own, clock)
 	return l
 }
 

@@ -310,6 +310,8 @@ type sight struct {
 	servers, known int
 	// all is true if all of them answered, any if one of them has a DS record.
 	all, any bool
+	// unmatched is true if a server of a zone elsewhere has DS records, and none of them is of a key of the zone.
+	unmatched bool
 	ttl      time.Duration
 	have     map[string]int
 }
@@ -328,12 +330,15 @@ func sightOf(f Facts) sight {
 			for _, ds := range a.DS {
 				named[f.Zone.Points.Name(ds)] = true
 			}
+			matches := false
 			for key := range named {
 				s.have[key]++
-				if !p.IsElsewhere || slices.Contains(f.Zone.Keys, key) {
+				isOwn := slices.Contains(f.Zone.Keys, key)
+				if matches = matches || isOwn; !p.IsElsewhere || isOwn {
 					s.any, s.ttl = true, max(s.ttl, a.TTL)
 				}
 			}
+			s.unmatched = s.unmatched || p.IsElsewhere && len(named) > 0 && !matches
 		}
 	}
 	return s

@@ -67,7 +67,7 @@ func TestManyRecordsElsewhere(t *testing.T) {
 		many = append(many, fmt.Sprintf("%d 13 2 %064d", tag+100, tag), fmt.Sprintf("%d 13 2 %064d", tag+100, tag+1000))
 	}
 	s.registry(many, many)
-	if d := s.after(2*time.Hour, status.RegistryBehind, old); !strings.Contains(d.Delegated.Message, "of key 100, 101, 102 and 61 more") || len(d.Delegated.Message) > 500 {
+	if d := s.after(2*time.Hour, status.DSUnmatched, old); !strings.Contains(d.Delegated.Message, "of key 100, 101, 102 and 61 more") || len(d.Delegated.Message) > 500 {
 		t.Errorf("%+v", d.Delegated)
 	}
 }
@@ -86,10 +86,15 @@ func TestDelegatedBefore(t *testing.T) {
 func TestRecordsOfOthersElsewhere(t *testing.T) {
 	s := elsewhere(t)
 	s.registry([]string{foreign}, []string{foreign})
-	s.after(0, status.DSPending)
-	if d := s.after(2*time.Hour, status.RegistryBehind, old); !strings.Contains(d.Delegated.Message, "resolvers may reject") {
-		t.Errorf("%+v", d.Delegated)
+	s.after(0, status.DSUnmatched)
+	if d := s.after(2*time.Hour, status.DSUnmatched, old); !strings.Contains(d.Delegated.Message, "resolvers reject") || d.BehindSince.IsZero() {
+		t.Errorf("%+v since %s", d.Delegated, d.BehindSince)
 	}
+	s.registry([]string{foreign, old}, nil)
+	s.after(time.Minute, status.RegistryBehind, old)
+	s.registry([]string{foreign}, []string{old})
+	s.after(time.Minute, status.DSUnmatched, old)
+	s.registry([]string{foreign}, []string{foreign})
 	s.Zone.Ends = true
 	s.after(0, status.DSWithdrawing)
 	if d := s.after(time.Hour, status.DSAbsent); !d.Delegation.SigningMayEnd {
@@ -153,8 +158,8 @@ func TestSilentRegistryIsNotBehind(t *testing.T) {
 	asked := s.last.Keys[0].ChangedAt.Time
 	s.registry([]string{foreign}, nil)
 	s.silence(1)
-	d := s.after(time.Hour, status.RegistryBehind, old)
-	if !d.BehindSince.Equal(asked) || !strings.Contains(d.Delegated.Message, "resolvers may reject") {
+	d := s.after(time.Hour, status.DSUnmatched, old)
+	if !d.BehindSince.Equal(asked) || !strings.Contains(d.Delegated.Message, "resolvers reject") {
 		t.Errorf("%+v since %s, want %s", d.Delegated, d.BehindSince, asked)
 	}
 	s.registry([]string{old, foreign}, nil)

@@ -17,6 +17,8 @@ func (d *decider) verdict() (status.Verdict, time.Duration) {
 		return status.SigningMayEnd(), waitInterval
 	case d.Zone.Ends:
 		return d.ending()
+	case d.seen.unmatched:
+		return status.RegistryUnmatched(d.where(), d.others(d.Zone.Keys)), restInterval
 	case len(published) == 0 && d.next.ParentElsewhere != "" && d.hasMatch():
 		return d.allHave(d.matches()), restInterval
 	case len(published) == 0 && d.seen.any:

@@ -230,7 +230,7 @@ func (s registrySight) parents(last *v1beta1.SecureDelegation) []chain.Parent {
 func (p zonePass) notifyElsewhere(ctx context.Context, zone chain.Zone, decided chain.Decision) {
 	s := &p.state.chain.elsewhere
 	asked := fmt.Sprint(decided.Delegation.Published(), zone.Ends)
-	isBehind := decided.Delegated.Reason == status.RegistryBehind || decided.Delegated.Reason == status.DSWithdrawing
+	isBehind := slices.Contains([]string{status.RegistryBehind, status.DSUnmatched, status.DSWithdrawing}, decided.Delegated.Reason)
 	if s.Delegation == nil || s.err != nil || !isBehind || s.noted == asked {
 		return
 	}
