@@ -38,11 +38,12 @@ func (n ownershipNames) nameOf(host, rrtype string) string {
 	return strings.ToLower(strings.ReplaceAll(n.prefix, typeInAffix, rrtype) + first + strings.ReplaceAll(n.suffix, typeInAffix, rrtype) + "." + rest)
 }
 
-// index returns what the texts of each name may own: of the form that has the type in its name, and of the older one.
-func (n ownershipNames) index(sets []placedSet) (byType map[string]rrset.Key, byName map[string][]rrset.Key) {
+// index returns what the texts of each name may own: of the form that has the type in its name, and of the older one. Nobody but the zone itself
+// owns its name servers.
+func (n ownershipNames) index(zone string, sets []placedSet) (byType map[string]rrset.Key, byName map[string][]rrset.Key) {
 	byType, byName = map[string]rrset.Key{}, map[string][]rrset.Key{}
 	for _, set := range sets {
-		if rrtype, can := ownedTypes[set.Type]; can {
+		if rrtype, can := ownedTypes[set.Type]; can && (set.Type != dns.TypeNS || set.Name != zone) {
 			byType[n.nameOf(set.Name, rrtype)] = set.Key
 			if set.Type != dns.TypeTXT {
 				older := n.nameOf(set.Name, "")
@@ -53,12 +54,28 @@ func (n ownershipNames) index(sets []placedSet) (byType map[string]rrset.Key, by
 	return byType, byName
 }
 
+// ofOlderForm returns what a text without a type owns of an owner's RRsets: addresses and aliases, which is what releases that wrote such
+// texts published. Of other types it may own those only that stand alone.
+func ofOlderForm(keys []rrset.Key) (owned, unsure []rrset.Key) {
+	for _, key := range keys {
+		if key.Type == dns.TypeA || key.Type == dns.TypeAAAA || key.Type == dns.TypeCNAME {
+			owned = append(owned, key)
+		} else {
+			unsure = append(unsure, key)
+		}
+	}
+	if len(owned) == 0 && len(unsure) == 1 {
+		return unsure, nil
+	}
+	return owned, unsure
+}
+
 // withoutExternalDNS takes out of a zone what external-dns has published, and the TXT records by which it knows that. It returns how many
 // RRsets and how many TXT records these are. A TXT record that belongs to none is reported: what it stands for may have stayed, and would
 // outlive its Service or Ingress.
 func (c *zoneContent) withoutExternalDNS(names ownershipNames, report *differenceReport) (published, ownership int) {
-	byType, byName := names.index(c.sets)
-	owned := map[rrset.Key]bool{}
+	byType, byName := names.index(c.name, c.sets)
+	owned, unsure := map[rrset.Key]bool{}, map[rrset.Key]bool{}
 	for i := range c.sets {
 		set := &c.sets[i]
 		rest := slices.DeleteFunc(slices.Clone(set.Rdata), isOwnership)
@@ -72,14 +89,17 @@ func (c *zoneContent) withoutExternalDNS(names ownershipNames, report *differenc
 			}
 			continue
 		}
-		keys := byName[set.Name]
+		keys, others := ofOlderForm(byName[set.Name])
 		if key, found := byType[set.Name]; found {
-			keys = []rrset.Key{key}
+			keys, others = []rrset.Key{key}, nil
 		}
 		for _, key := range keys {
 			owned[key] = true
 		}
-		if len(keys) == 0 {
+		for _, key := range others {
+			unsure[key] = true
+		}
+		if len(keys)+len(others) == 0 {
 			report.leaveOut(set.place, set.Key, "external-dns owns something by this text, but nothing has the name that it stands for: give the --txt-prefix, --txt-suffix "+
 				"and --txt-wildcard-replacement of your external-dns, or check that nothing of it is imported")
 		}
@@ -87,6 +107,9 @@ func (c *zoneContent) withoutExternalDNS(names ownershipNames, report *differenc
 		set.Rdata = rest
 	}
 	c.sets = slices.DeleteFunc(c.sets, func(set placedSet) bool {
+		if unsure[set.Key] && !owned[set.Key] {
+			report.keep(set.place, set.Key, "external-dns owns something of this name by a text that names no type: if it owns this, remove it from the manifests")
+		}
 		if owned[set.Key] && len(set.Rdata) > 0 {
 			published++
 		}

@@ -253,6 +253,11 @@ func TestWithoutExternalDNS(t *testing.T) {
 		"of another name": {"www A 192.0.2.1\nkey TXT " + encrypted + "\n", ownershipNames{}, []string{"key TXT", "www A"}, 0, 0, nil},
 		"a wildcard":      {"*.apps A 192.0.2.1\na-*.apps TXT " + mark + "\n", ownershipNames{}, nil, 1, 1, nil},
 		"a star's label":  {"*.apps A 192.0.2.1\na-any.apps TXT " + mark + "\n", ownershipNames{wildcard: "any"}, nil, 1, 1, nil},
+		"the apex":        {"@ A 192.0.2.1\n@ TXT " + mark + "\n", ownershipNames{}, nil, 1, 1, nil},
+		"the zone's NS":   {"a A 192.0.2.1\n@ TXT " + mark + "\n", ownershipNames{}, []string{"a A"}, 0, 1, []string{"example.com."}},
+		"mail beside it":  {"m A 192.0.2.1\nm MX 1 m\nm TXT " + mark + "\n", ownershipNames{}, []string{"m MX"}, 1, 1, []string{"m"}},
+		"its own mail":    {"m A 192.0.2.1\nm MX 1 m\nm TXT " + mark + "\na-m TXT " + mark + "\nmx-m TXT " + mark + "\n", ownershipNames{}, nil, 2, 3, nil},
+		"a service alone": {"s SRV 0 0 1 a\ns TXT " + mark + "\n", ownershipNames{}, nil, 1, 1, nil},
 		"a deeper name":   {"www.eu A 192.0.2.1\nwww A 192.0.2.2\na-www.eu TXT " + mark + "\n", ownershipNames{}, []string{"www A"}, 1, 1, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,6 +28,18 @@ func TestTraps(t *testing.T) {
 		"strings by an endpoint":      {endpoint(`{dnsName: a.example.com, recordType: TXT, targets: ['"v=spf1 mx -all" "site-verification=abc"']}`), "txt-list"},
 		"strings by a DNSRecord":      {record("DNSRecord", "a", `{name: a, type: TXT, data: ['"v=spf1 mx -all" "MS=ms1"']}`), "txt-list"},
 
+		"tags of DMARC":        {txt(`"v=DMARC1; p=none", "rua=mailto:a@b.test"`), "txt-list"},
+		"tags of DKIM":         {txt(`"v=DKIM1; k=rsa; p=MIIB", "t=s"`), "txt-list"},
+		"tags with semicolons": {txt(`"v=DMARC1; p=none;", "rua=mailto:a@b.test"`), ""},
+		"semicolon and blank":  {txt(`"v=DMARC1; p=none; ", "rua=mailto:a@b.test"`), ""},
+		"end of a key":         {txt(`"v=DKIM1; k=rsa; p=MIIB", "ab=="`), ""},
+
+		"printed quotes":              {txt(`"“v=spf1 mx -all”"`), "quotes"},
+		"printed quotes within":       {txt(`"say “hello” to all"`), ""},
+		"escaped semicolons":          {txt(`'v=DKIM1\; k=rsa\; p=MIIB'`), "quotes"},
+		"escaped quotes":              {txt(`'say \"hello\" to all'`), "quotes"},
+		"a backslash":                 {txt(`'C:\dir'`), ""},
+		"escapes of an endpoint":      {endpoint(`{dnsName: a.example.com, recordType: TXT, targets: ['"v=DKIM1\; k=rsa"']}`), ""},
 		"quotes":                      {txt(`'"v=spf1 mx -all"'`), "quotes"},
 		"quotes of several strings":   {txt(`'"v=DKIM1; k=rsa; p=MIIBIjANBg" "kqhkiG9w0BAQ=="'`), "quotes"},
 		"quotes between strings":      {txt(`'v=DKIM1; k=rsa; p=MIIBIjANBg" "kqhkiG9w0BAQ=='`), "quotes"},
@@ -64,9 +76,12 @@ func TestTraps(t *testing.T) {
 		"flag of 1":            {strings.Replace(caa(`tag: issue, value: letsencrypt.org`), "flags: 0", "flags: 1", 1), "caa-value"},
 		"critical":             {strings.Replace(caa(`tag: issue, value: letsencrypt.org`), "flags: 0", "flags: 128", 1), ""},
 
-		"relative":          {record("MXRecord", "a", `{name: a, priority: 1, mailServer: mx.test}`), "relative-target"},
-		"relative, of data": {record("DNSRecord", "a", `{name: a, type: CNAME, data: [cdn.test]}`), "relative-target"},
-		"no text":           {record("DNSRecord", "a", `{name: a, type: CNAME, data: [cdn.test.]}`), ""},
+		"relative":                    {record("MXRecord", "a", `{name: a, priority: 1, mailServer: mx.test}`), "relative-target"},
+		"relative, of data":           {record("DNSRecord", "a", `{name: a, type: CNAME, data: [cdn.test]}`), "relative-target"},
+		"relative, of a service":      {record("DNSRecord", "a", `{name: a, type: HTTPS, data: ['1 svc.test alpn="h2"']}`), "relative-target"},
+		"relative, of a substitution": {record("DNSRecord", "a", `{name: a, type: NAPTR, data: ['1 1 "s" "SIP+D2U" "" _sip._udp.test']}`), "relative-target"},
+		"complete, of a service":      {record("DNSRecord", "a", `{name: a, type: HTTPS, data: ['1 svc.test. alpn="h2.x"', '0 .', '2 @']}`), ""},
+		"no text":                     {record("DNSRecord", "a", `{name: a, type: CNAME, data: [cdn.test.]}`), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := NewHandler(example(t)).Handle(quick(t), request(t, tc.object, ""))

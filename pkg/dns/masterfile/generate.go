@@ -259,7 +259,7 @@ func (r *reader) generateOne(record *Record, g *generation, i int64) error {
 	if err != nil {
 		return err
 	}
-	data, err := readRdata(g.rrtype, line.words, origin)
+	data, err := g.readRdata(line.words, origin)
 	record.Rdata, record.Problem = data.text, data.problem
 	return err
 }

@@ -84,6 +84,14 @@ func readRdata(rrtype uint16, words []word, origin name) (rdata, error) {
 	return rdata{text: canonical, size: f.size, hosts: f.hosts}, nil
 }
 
+// readRdata reads the words behind the header.
+func (h header) readRdata(words []word, origin name) (rdata, error) {
+	if h.foreign != "" {
+		return rdata{problem: h.foreign}, nil
+	}
+	return readRdata(h.rrtype, words, origin)
+}
+
 // readOtherwise are types whose text package rrset reads in other forms than BIND writes.
 var readOtherwise = map[uint16]bool{dns.TypeGPOS: true, dns.TypeNID: true, dns.TypeL64: true, dns.TypeX25: true, dns.TypeISDN: true}
 

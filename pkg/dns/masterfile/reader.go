@@ -290,7 +290,7 @@ func (r *reader) record(words []word, place Place) error {
 		record.Run = r.nextRun()
 		return r.emit(record)
 	}
-	data, err := readRdata(h.rrtype, words, f.origin)
+	data, err := h.readRdata(words, f.origin)
 	if err != nil {
 		return err
 	}

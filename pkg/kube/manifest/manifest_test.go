@@ -105,6 +105,7 @@ func TestFaults(t *testing.T) {
 		"YAML that looks like it":  {text: "{apiVersion: v1,\n kind: A,}\n", kinds: 1},
 		"UTF-16, little-endian":    {text: utf16(binary.LittleEndian.AppendUint16, head+"---\n"+head), kinds: 2},
 		"UTF-16, big-endian":       {text: utf16(binary.BigEndian.AppendUint16, head+"---\n"+head), kinds: 2},
+		"joined files of Windows":  {text: "\ufeff" + head + "---\r\n\ufeff" + head + "--- # b\n\ufeff" + head + "spec: *x\n", kinds: 2, line: 12, fault: "unknown anchor 'x'"},
 		"no kind":                  {text: "\napiVersion: v1\nspec: {}\n", line: 2, fault: "kind is missing"},
 		"no version":               {text: "kind: A\nspec: {}\n", line: 1, fault: "apiVersion is missing"},
 		"a list":                   {text: "# a\n- a\n", line: 2, fault: "no object"},

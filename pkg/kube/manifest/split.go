@@ -13,10 +13,14 @@ import (
 // documentStart is where a YAML document begins: kubectl splits at these lines as well.
 var documentStart = regexp.MustCompile(`(?m)^---(?:[ \t].*)?\r?$`)
 
+// markAtStart is a byte order mark behind such a line, as in files of Windows that were joined. kubectl skips it.
+var markAtStart = regexp.MustCompile(`(?m)^(---(?:[ \t].*)?\r?\n)\x{feff}`)
+
 // splitDocuments cuts a file before each line that begins a document, so that one that cannot be read does not hide the others.
 func splitDocuments(text []byte) [][]byte {
 	var parts [][]byte
 	begin := 0
+	text = markAtStart.ReplaceAll(text, []byte("$1"))
 	for _, at := range documentStart.FindAllIndex(text, -1) {
 		parts = append(parts, text[begin:at[0]])
 		begin = at[0]

@@ -46,11 +46,11 @@ write it as one text, or end each string but the last with a blank.`,
 		findJoinedTexts,
 	},
 	{
-		"quotes", "Quotes of zone files inside a value",
+		"quotes", "Quotes or backslashes of zone files inside a value",
 		`text of a TXTRecord and value of a CAARecord are the values themselves. Quotes that come with them from a zone file, from dig or from
-a provider's page become part of the data: SPF, DKIM and CAA do not match any more. Leave them out. A text of more than 255 bytes
-is split into strings by itself. In the targets of a DNSEndpoint and the data of a DNSRecord one pair of quotes is notation,
-and further ones with backslashes are data.`,
+a provider's page become part of the data, as do the backslashes of \; and \": SPF, DKIM and CAA do not match any more. Leave them out.
+A text of more than 255 bytes is split into strings by itself. In the targets of a DNSEndpoint and the data of a DNSRecord one pair of
+quotes is notation, and further ones with backslashes are data.`,
 		findQuotes,
 	},
 	{
@@ -62,7 +62,8 @@ expect: validations fail. Write the value in one line, or use ">-", which turns 
 	{
 		RelativeTarget, "A target with dots and without a final dot",
 		`A host name without a final dot is relative to the zone: "cdn.example.net" in the zone example.com is cdn.example.net.example.com.
-The warning appears where nothing is declared at that name. Write "cdn.example.net." for a complete name. The targets of a DNSEndpoint
+The warning appears where nothing is declared at that name. Write "cdn.example.net." for a complete name, also in data of a DNSRecord: "1
+svc.example.net. alpn=h2". The targets of a DNSEndpoint
 are always complete.`,
 		nil,
 	},
@@ -141,6 +142,10 @@ var (
 	// startOfRecord is how texts begin that are records of their own.
 	startOfRecord = regexp.MustCompile(`(?i)^(v=[a-z]+[0-9]+\b|[a-z0-9._-]*(verification|validation)[a-z0-9-]*[=:]|ms=)`)
 	startOfSPF    = regexp.MustCompile(`(?i)^v=spf1( |$)`)
+	// startOfTags is how texts begin that are lists of tags with a semicolon between them, as those of DMARC and DKIM; tag is one of these.
+	startOfTags = regexp.MustCompile(`(?i)^v=(dmarc1|dkim1|stsv1|tlsrptv1|bimi1)\b`)
+	tag         = regexp.MustCompile(`^[a-z]+=[^=]`)
+	endOfTag    = regexp.MustCompile(`;\s*$`)
 )
 
 func findJoinedTexts(v value) string {
@@ -155,17 +160,25 @@ func findJoinedTexts(v value) string {
 			return fmt.Sprintf("%q begins like a record of its own, and is string %d of one TXT record, which readers join without a blank; declare it by itself", shown(text), i+1)
 		case startOfSPF.MatchString(v.strs[0]) && !strings.HasSuffix(v.strs[i-1], " ") && text[0] != ' ':
 			return fmt.Sprintf("readers join the strings of one TXT record without a blank: %q; write the SPF record as one text", shown(v.strs[i-1]+text))
+		case startOfTags.MatchString(v.strs[0]) && tag.MatchString(text) && !endOfTag.MatchString(v.strs[i-1]):
+			return fmt.Sprintf("readers join the strings of one TXT record, and here no semicolon is between them: %q; write them as one text", shown(v.strs[i-1]+text))
 		}
 	}
 	return ""
 }
 
+// printedQuotes are quotes as word processors and web pages write them, around a text.
+var printedQuotes = regexp.MustCompile(`^["“„”«‘'].*["”“»’']$`)
+
 func findQuotes(v value) string {
 	texts := append(slices.Clone(v.strs), strings.Join(v.strs, ""))
 	for _, text := range texts {
 		last := len(text) - 1
-		if strings.Contains(text, `" "`) || last > 0 && text[0] == text[last] && (text[0] == '"' || text[0] == '\'') {
+		switch {
+		case strings.Contains(text, `" "`), last > 0 && text[0] == text[last] && (text[0] == '"' || text[0] == '\''), printedQuotes.MatchString(text):
 			return fmt.Sprintf("the quotes become part of the value: %q; leave them out", shown(text))
+		case strings.Contains(text, `\;`), strings.Contains(text, `\"`):
+			return fmt.Sprintf("the backslashes become part of the value: %q; leave them out", shown(text))
 		}
 	}
 	return ""
