@@ -150,7 +150,8 @@ func TestFixedPoint(t *testing.T) {
 			if !tc.noFile {
 				file := filepath.Join(t.TempDir(), "db")
 				writeTest(t, file, "$ORIGIN example.com.\n"+tc.text)
-				if d := firstDifference(text, runImport(t, nil, "--file", file, "--as", tc.as)); d != "" {
+				fromFile := runImport(t, nil, "--file", file, "--as", tc.as) // It keeps upper case in names; a transfer does not.
+				if d := firstDifference(strings.ToLower(text), strings.ToLower(fromFile)); d != "" {
 					t.Errorf("from the server (-) and from the file (+):\n%s", d)
 				}
 			}
