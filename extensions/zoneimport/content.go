@@ -7,6 +7,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/dns/masterfile"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
@@ -37,6 +38,24 @@ func (s *placedSet) follow(run int, ttl uint32) {
 	if s.run != run {
 		s.TTL, s.run = ttl, run
 	}
+}
+
+// spell keeps how a record that was added last is spelled. A name is spelled as in the first record, and data as it comes first.
+func (s *placedSet) spell(record masterfile.Record) {
+	last := len(s.Rdata) - 1
+	if record.Owner != "" && last == 0 {
+		s.Spelling = &rrset.Spelling{Name: record.Owner}
+	}
+	if record.Spelled == "" || slices.Contains(s.Rdata[:last], record.Rdata) {
+		return
+	}
+	if s.Spelling == nil {
+		s.Spelling = &rrset.Spelling{Name: s.Name}
+	}
+	if s.Spelling.Rdata == nil {
+		s.Spelling.Rdata = map[string]string{}
+	}
+	s.Spelling.Rdata[record.Rdata] = record.Spelled
 }
 
 func comparePlaced(a, b placedSet) int { return a.Key.Compare(b.Key) }
@@ -141,7 +160,9 @@ func (r *contentReader) finish() (*zoneContent, error) {
 	}
 	r.sets = make([]placedSet, 0, len(r.found))
 	for _, set := range r.found {
-		r.sets = append(r.sets, placedSet{RRset: rrset.New(set.Key, set.TTL, set.Rdata...), place: set.place})
+		united := rrset.New(set.Key, set.TTL, set.Rdata...)
+		united.Spelling = set.Spelling
+		r.sets = append(r.sets, placedSet{RRset: united, place: set.place})
 	}
 	r.found = nil
 	slices.SortFunc(r.sets, comparePlaced)

@@ -183,7 +183,19 @@ func parsePlain(t *testing.T, text string) map[rrset.Key]rrset.RRset {
 			}
 		}
 		if rrtype == dns.TypeSOA || !rrset.IsServerMaintained(rrtype) {
+			spelling := zone[key].Spelling
 			zone[key] = rrset.New(key, uint32(ttl), append(zone[key].Rdata, data)...)
+			if spelled, err := rrset.SpelledName(fields[0]); err == nil && spelling == nil {
+				spelling = &rrset.Spelling{Name: spelled, Rdata: map[string]string{}}
+			}
+			if host, named := rrset.HostOf(rrtype, data); named {
+				if spelled, err := rrset.SpelledName(fields[len(fields)-1]); err == nil {
+					spelling.Rdata[data] = strings.TrimSuffix(data, host) + spelled
+				}
+			}
+			set := zone[key]
+			set.Spelling = spelling
+			zone[key] = set
 		}
 	}
 	return zone
@@ -215,6 +227,14 @@ func compareContent(got *contentReader, report *differenceReport, want map[rrset
 		left := slices.DeleteFunc(slices.Clone(h.Rdata), func(data string) bool { return slices.Contains(w.Rdata, data) })
 		if listed[key] && len(left) == 0 && (h.TTL == w.TTL || len(h.Rdata) == 0) {
 			continue // What is missing is listed.
+		}
+		if key != soa && len(h.Rdata) > 0 && len(w.Rdata) > 0 && w.SpelledName() != h.SpelledName() {
+			return fmt.Sprintf("BIND spells %s as %s, read is %s", key, w.SpelledName(), h.SpelledName())
+		}
+		for _, data := range h.Rdata {
+			if spelled := w.SpelledRdata(data); key != soa && spelled != h.SpelledRdata(data) {
+				return fmt.Sprintf("BIND spells data of %s as %s, read is %s", key, spelled, h.SpelledRdata(data))
+			}
 		}
 		if !w.Equal(h) {
 			return fmt.Sprintf("BIND has %s, read is %s (listed: %v)", w, h, listed[key])

@@ -20,7 +20,7 @@ const (
 
 // newEndpoint returns the endpoint of a DNSEndpoint that declares an RRset.
 func newEndpoint(set rrset.RRset, zoneTTL uint32) (*v1alpha1.Endpoint, error) {
-	e := &v1alpha1.Endpoint{DNSName: strings.TrimSuffix(set.Name, "."), RecordType: rrset.TypeName(set.Type), Targets: set.Rdata}
+	e := &v1alpha1.Endpoint{DNSName: strings.TrimSuffix(set.SpelledName(), "."), RecordType: rrset.TypeName(set.Type), Targets: spelledValues(set)}
 	if set.TTL != zoneTTL {
 		e.RecordTTL = int64(set.TTL)
 	}
@@ -29,6 +29,18 @@ func newEndpoint(set rrset.RRset, zoneTTL uint32) (*v1alpha1.Endpoint, error) {
 		err = fmt.Errorf("a DNSEndpoint would publish it as %s", rrset.RRset{Key: key, TTL: set.TTL, Rdata: values})
 	}
 	return e, err
+}
+
+// spelledValues are the data of an RRset as it is spelled.
+func spelledValues(set rrset.RRset) []string {
+	if set.Spelling == nil {
+		return set.Rdata
+	}
+	values := make([]string, len(set.Rdata))
+	for i, rdata := range set.Rdata {
+		values[i] = set.SpelledRdata(rdata)
+	}
+	return values
 }
 
 // endpointGroups cuts endpoints into groups for one object each.

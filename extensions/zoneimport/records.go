@@ -19,15 +19,18 @@ func recordsOf(set rrset.RRset, zone string, ttl *int64) []v1beta1.Record {
 	if !ok {
 		return nil
 	}
+	if spelled := set.SpelledName(); name != "@" && len(spelled) == len(set.Name) {
+		name = spelled[:len(name)]
+	}
 	common := v1beta1.RecordCommon{Name: name, TTL: ttl}
-	groups := [][]string{set.Rdata}
+	groups, spelled := [][]string{set.Rdata}, [][]string{spelledValues(set)}
 	switch set.Type {
 	case dns.TypeCNAME, dns.TypeNS, dns.TypePTR, dns.TypeMX, dns.TypeSRV, dns.TypeTXT, dns.TypeCAA:
-		groups = slices.Collect(slices.Chunk(set.Rdata, 1))
+		groups, spelled = slices.Collect(slices.Chunk(set.Rdata, 1)), slices.Collect(slices.Chunk(spelled[0], 1))
 	}
 	records := make([]v1beta1.Record, 0, len(groups))
-	for _, values := range groups {
-		record := newRecord(set.Type, common, values)
+	for i, values := range groups {
+		record := newRecord(set.Type, common, spelled[i])
 		if record == nil || !saysSame(record, zone, set.Type, values) {
 			return nil
 		}

@@ -68,7 +68,11 @@ func (r *contentReader) addParsed(record masterfile.Record) error {
 		return r.addSOA(soa, place)
 	}
 	r.run = record.Run
-	return r.addRecord(record.Key, record.TTL, record.Rdata, place)
+	err := r.addRecord(record.Key, record.TTL, record.Rdata, place)
+	if set := r.found[record.Key]; err == nil && set != nil {
+		set.spell(record)
+	}
+	return err
 }
 
 // leaveOut reports a record that was read and cannot be in the manifests.

@@ -248,7 +248,7 @@ func (r *reader) generateOne(record *Record, g *generation, i int64) error {
 	if err != nil {
 		return err
 	}
-	record.Key.Name = owner.canonical()
+	record.Key.Name, record.Owner = owner.canonical(), owner.otherThanCanonical()
 	if record.Class = foreignClass(g.class); record.Class != 0 || !r.inZone(record.Key.Name) {
 		return nil
 	}
@@ -260,6 +260,6 @@ func (r *reader) generateOne(record *Record, g *generation, i int64) error {
 		return err
 	}
 	data, err := g.readRdata(line.words, origin)
-	record.Rdata, record.Problem = data.text, data.problem
+	record.Rdata, record.Spelled, record.Problem = data.text, data.spelled, data.problem
 	return err
 }

@@ -3,6 +3,7 @@ package masterfile
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
@@ -27,6 +28,23 @@ func (n name) canonical() string {
 		return n.text
 	}
 	return canonical
+}
+
+// spelled is the name in the form of rrset.SpelledName.
+func (n name) spelled() string {
+	spelled, err := rrset.SpelledName(n.text)
+	if err != nil {
+		return n.text
+	}
+	return spelled
+}
+
+// otherThanCanonical is the spelled name, empty if that is the canonical one.
+func (n name) otherThanCanonical() string {
+	if strings.ToLower(n.text) == n.text {
+		return ""
+	}
+	return n.spelled()
 }
 
 // parseName reads a name (RFC 1035 section 5.1): "@" is the origin, and a name without a dot at its end is relative to the origin.

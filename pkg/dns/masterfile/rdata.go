@@ -49,6 +49,8 @@ const maxString = 255
 type rdata struct {
 	// text is canonical.
 	text string
+	// spelled is the text with names as they are spelled, empty where that is the same.
+	spelled string
 	// size is the length in bytes on the wire, about.
 	size int
 	// hosts are the names in it.
@@ -81,7 +83,11 @@ func readRdata(rrtype uint16, words []word, origin name) (rdata, error) {
 	if err != nil {
 		return rdata{size: f.size, problem: err.Error()}, nil
 	}
-	return rdata{text: canonical, size: f.size, hosts: f.hosts}, nil
+	read := rdata{text: canonical, size: f.size, hosts: f.hosts}
+	if _, named := rrset.HostOf(rrtype, text); named && text != canonical {
+		read.spelled = text
+	}
+	return read, nil
 }
 
 // readRdata reads the words behind the header.
@@ -227,9 +233,8 @@ func (f *fields) name() string {
 		return ""
 	}
 	f.size += n.size
-	host := n.canonical()
-	f.hosts = append(f.hosts, host)
-	return host
+	f.hosts = append(f.hosts, n.canonical())
+	return n.spelled()
 }
 
 func (f *fields) address(what string, family func(netip.Addr) bool) string {
@@ -331,7 +336,25 @@ func readGeneric(rrtype uint16, words []word) (rdata, error) {
 		return rdata{size: size, problem: fmt.Sprintf("its bytes are not data of this type: %v", err)}, nil
 	}
 	hosts := strings.Fields(text)
-	return rdata{text: text, size: size, hosts: hosts[len(hosts)-1:]}, nil
+	return rdata{text: text, spelled: spellGeneric(key, text, digits.String()), size: size, hosts: hosts[len(hosts)-1:]}, nil
+}
+
+// spellGeneric returns canonical text that ends in a name as the bytes spell it, empty if that is the same.
+func spellGeneric(key rrset.Key, text, digits string) string {
+	host, named := rrset.HostOf(key.Type, text)
+	if !named {
+		return ""
+	}
+	rr, err := rrset.ToRR(key, 0, fmt.Sprintf(`\# %d %s`, len(digits)/2, digits)) //nolint:mnd // two digits a byte
+	if err != nil {
+		return ""
+	}
+	words := strings.Fields(rr.String())
+	spelled, err := rrset.SpelledName(words[len(words)-1])
+	if err != nil || spelled == host {
+		return ""
+	}
+	return strings.TrimSuffix(text, host) + spelled
 }
 
 // packsTo fails unless canonical text stands for rdata, whose names may have upper case.

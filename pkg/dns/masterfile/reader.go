@@ -36,7 +36,9 @@ type Record struct {
 	TTL uint32
 	// Rdata is in the canonical form of package rrset, empty if ReadsRdata(Type) is false.
 	Rdata string
-	Place Place
+	// Owner and Spelled are the name and the rdata in the upper and lower case of the file; empty where that is the canonical form.
+	Owner, Spelled string
+	Place          Place
 	// Run numbers what BIND adds to the zone in one step. Of an RRset with different TTLs, it serves the first of the last run.
 	Run int
 	// Class is that of a record which is not of class IN, otherwise 0.
@@ -285,7 +287,7 @@ func (r *reader) record(words []word, place Place) error {
 		return err
 	}
 	known := r.setTTL(h)
-	record := Record{Key: rrset.Key{Name: owner.canonical(), Type: h.rrtype}, Place: place, Class: foreignClass(h.class), Aged: h.aged}
+	record := Record{Key: rrset.Key{Name: owner.canonical(), Type: h.rrtype}, Owner: owner.otherThanCanonical(), Place: place, Class: foreignClass(h.class), Aged: h.aged}
 	if record.Class != 0 {
 		record.Run = r.nextRun()
 		return r.emit(record)
@@ -294,7 +296,7 @@ func (r *reader) record(words []word, place Place) error {
 	if err != nil {
 		return err
 	}
-	record.Rdata, record.Problem = data.text, data.problem
+	record.Rdata, record.Spelled, record.Problem = data.text, data.spelled, data.problem
 	switch {
 	case !r.inZone(record.Key.Name): // It has no effect on what follows.
 		record.Run = r.nextRun()
