@@ -131,8 +131,7 @@ func TestFixedPoint(t *testing.T) {
 				manifests, zone := importZone(t, text, as)
 				reviewManifests(t, manifests)
 				file := filepath.Join(t.TempDir(), "db")
-				writeTest(t, file, "$ORIGIN example.com.
-"+text)
+				writeTest(t, file, "$ORIGIN example.com.\n"+text)
 				fromFile := runImport(t, nil, "--file", file, "--as", as) // It keeps upper case in names; a transfer does not.
 				if d := firstDifference(strings.ToLower(manifests), strings.ToLower(fromFile)); d != "" {
 					t.Errorf("from the server (-) and from the file (+):\n%s", d)

@@ -312,8 +312,8 @@ type sight struct {
 	all, any bool
 	// unmatched is true if a server of a zone elsewhere has DS records, and none of them is of a key of the zone.
 	unmatched bool
-	ttl      time.Duration
-	have     map[string]int
+	ttl       time.Duration
+	have      map[string]int
 }
 
 func sightOf(f Facts) sight {
