@@ -120,7 +120,7 @@ func readOther(rrtype uint16, words []word, origin name) rdata {
 	return rdata{text: text, size: size}
 }
 
-// locationWord is a number of a LOC record as BIND reads it, in degrees, minutes, seconds or metres, or a direction.
+// locationWord is a number of a LOC record as BIND reads it, in degrees, minutes, seconds or meters, or a direction.
 var locationWord = regexp.MustCompile(`^(-?[0-9]+([.][0-9]{0,2})?m?|[0-9]+[.][0-9]{3}|[NSEW])$`)
 
 // asBINDWrites is false for words that package rrset takes and BIND does not.
