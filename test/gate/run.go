@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,14 +45,13 @@ func (s *stage) runTests(ctx context.Context, selected, folder string) error {
 	if !s.once {
 		args = append(args, "--rerun-fails=1", "--rerun-fails-run-root-test", "--rerun-fails-abort-on-data-race")
 	}
-	if s.cluster != noCluster {
-		args = append(args, "--raw-command", "--", absolute("_output/bin/gate"), "exec", s.name)
-		args = append(args, s.selection(selected)...)
-	} else {
-		args = append(args, "--packages="+strings.Join(s.packages, " "), "--")
-		args = append(args, s.goFlags()...)
-		args = append(args, s.selection(selected)...)
-		args = append(args, s.flags...)
+	switch packages := "--packages=" + strings.Join(s.packages, " "); {
+	case s.cluster != noCluster:
+		args = slices.Concat(args, []string{"--raw-command", "--", absolute("_output/bin/gate"), "exec", s.name}, s.selection(selected))
+	case s.once:
+		args = slices.Concat(args, []string{"--"}, s.goFlags(), s.packages, s.selection(selected), s.flags)
+	default: // gotestsum takes the packages of tests that it runs again by a flag.
+		args = slices.Concat(args, []string{packages, "--"}, s.goFlags(), s.selection(selected), s.flags)
 	}
 	began := time.Now()
 	command := exec.CommandContext(ctx, "go", args...)

@@ -62,6 +62,29 @@ func TestRunsOnceMore(t *testing.T) {
 	}
 }
 
+// A failure is final in a stage that says so.
+func TestOnceIsOnce(t *testing.T) {
+	t.Chdir("../..")
+	for body, passed := range map[string]bool{"": true, `if _, err := os.Stat("ran"); err != nil { os.WriteFile("ran", nil, 0o600); t.Fatal("too slow") }`: false} {
+		module, folder := t.TempDir(), t.TempDir()
+		for name, text := range map[string]string{
+			"go.mod":     "module made.up\n\ngo 1.26\n",
+			"it_test.go": "package it\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nvar _ = os.Exit\n\nfunc TestIt(t *testing.T) {\n\t" + body + "\n}\n",
+		} {
+			if err := os.WriteFile(filepath.Join(module, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := &stage{name: "made-up", module: module, packages: []string{"."}, flags: []string{"-count=1"}, once: true}
+		if err := s.runTests(t.Context(), "", folder); (err == nil) != passed {
+			t.Errorf("error %v, want passed = %v", err, passed)
+		}
+		if results, err := loadResults(folder); err != nil || len(results) != 1 || results[0].Passed != passed || len(results[0].Tests) != 1 {
+			t.Errorf("results %+v, %v", results, err)
+		}
+	}
+}
+
 // A data race is final, although the test passes when it runs again.
 func TestRaceIsFinal(t *testing.T) {
 	t.Chdir("../..")

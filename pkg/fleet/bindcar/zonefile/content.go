@@ -177,18 +177,22 @@ func (c *zoneContent) parseRecord(in bindcar.Record) (dns.RR, error) {
 		}
 		rr.Header().Ttl = *in.TTL
 	}
-	if !readsBack(rr) { // as one without data does not
+	if !holds(rr, value) {
 		return nil, fmt.Errorf("value: %q is not the data of a %s record", in.Value, in.Type)
 	}
 	c.apexNS = c.apexNS || kind == dns.TypeNS && name == c.origin
 	return rr, nil
 }
 
-// readsBack reports whether a record, as a line of a zone file, is that record: named refuses a zone for one line.
-func readsBack(rr dns.RR) bool {
-	line := rr.String()
-	again, ok := dns.NewZoneParser(strings.NewReader(line+"\n"), ".", "").Next()
-	return ok && again.String() == line
+// holds reports whether a record has all of a value, and can be written: one without data cannot. named refuses a zone for one line.
+func holds(rr dns.RR, value string) bool {
+	if rrset.HasRules(rr.Header().Rrtype) {
+		line := rr.String()
+		again, ok := dns.NewZoneParser(strings.NewReader(line+"\n"), ".", "").Next()
+		return ok && again.String() == line
+	}
+	words, raw := strings.Fields(value), &dns.RFC3597{}
+	return raw.ToRFC3597(rr) == nil && (len(words) < 2 || words[0] != `\#` || strings.EqualFold(strings.Join(words[2:], ""), raw.Rdata))
 }
 
 func (c *zoneContent) ownerName(name string) (string, error) {

@@ -35,3 +35,19 @@ func TestNamedReadsEveryType(t *testing.T) {
 		t.Errorf("%v: %s", err, text)
 	}
 }
+
+// Bytes have to be all of the data of their type.
+func TestBytesAreData(t *testing.T) {
+	for value, good := range map[string]bool{
+		`A \# 4 c0000201`: true, `A \# 0`: false, `NULL \# 0`: true, `NULL \# 2 00 FF`: true, `HTTPS \# 0`: false, `HTTPS \# 3 000100`: true, `LOC \# 3 000100`: false,
+	} {
+		rrtype, data, _ := strings.Cut(value, " ")
+		config := bindcar.ZoneConfig{
+			SOA:     &bindcar.SOA{PrimaryNS: "ns.example.net.", AdminEmail: "admin.example.net.", Serial: 1, Refresh: 1, Retry: 1, Expire: 1, NegativeTTL: 1},
+			Records: []bindcar.Record{{Name: "a", Type: rrtype, Value: data}},
+		}
+		if err := Write(filepath.Join(t.TempDir(), "zone"), "example.com", config); (err == nil) != good {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
