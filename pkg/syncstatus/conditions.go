@@ -176,17 +176,21 @@ func summarizeRows(rows []syncv1.ServerStatus, one, many string) status.Verdict 
 
 func worstState(rows []syncv1.ServerStatus) (syncv1.ServerState, []string) {
 	for _, state := range severity {
-		var names []string
-		for _, r := range rows {
-			if name := r.ServerName(); r.State == state && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-		if len(names) > 0 {
+		if names := namesWith(rows, func(r *syncv1.ServerStatus) bool { return r.State == state }); len(names) > 0 {
 			return state, names
 		}
 	}
 	return "", nil
+}
+
+// namesWith names the servers of which a row is such, each once.
+func namesWith(rows []syncv1.ServerStatus, isSuch func(*syncv1.ServerStatus) bool) (names []string) {
+	for i := range rows {
+		if name := rows[i].ServerName(); isSuch(&rows[i]) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func countState(rows []syncv1.ServerStatus, state syncv1.ServerState) int {

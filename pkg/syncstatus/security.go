@@ -113,14 +113,14 @@ func (v statusFacts) validated() (out status.Verdict) {
 
 // named adds the servers with some security to how many they are, and what the first one says.
 func (v statusFacts) named(count string, security syncv1.Security) string {
-	var names []string
+	isSuch := func(r *syncv1.ServerStatus) bool { return r.Security == security }
 	message := ""
 	for i := range v.rows {
-		if v.rows[i].Security == security {
-			names, message = append(names, v.rows[i].ServerName()), cmp.Or(message, v.rows[i].Message)
+		if isSuch(&v.rows[i]) {
+			message = cmp.Or(message, v.rows[i].Message)
 		}
 	}
-	return withRemark(count+": "+strings.Join(slices.Compact(slices.Sorted(slices.Values(names))), ", "), message)
+	return withRemark(count+": "+strings.Join(namesWith(v.rows, isSuch), ", "), message)
 }
 
 // findGaps finds what of the chain above the zone could not be reached, or why there is none.

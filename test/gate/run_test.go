@@ -16,6 +16,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// madeUp is a stage of a module of its own, with a test that passes and one with a body.
+func madeUp(t *testing.T, body string) *stage {
+	t.Helper()
+	module := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module made.up\n\ngo 1.26\n",
+		"it_test.go": "package it\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nvar _ = os.Exit\n\nfunc TestIt(t *testing.T) {\n\t" + body +
+			"\n}\n\nfunc TestGood(t *testing.T) {}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(module, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &stage{name: "made-up", module: module, packages: []string{"."}, flags: []string{"-count=1"}}
+}
+
 // What failed once runs again alone, and decides. What cannot be trusted after a failure is never run again.
 func TestRunsOnceMore(t *testing.T) {
 	const once = `
@@ -38,15 +54,7 @@ func TestRunsOnceMore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir("../..")
-			module := t.TempDir()
-			write := func(name, text string) {
-				if err := os.WriteFile(filepath.Join(module, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			write("go.mod", "module made.up\n\ngo 1.26\n")
-			write("it_test.go", "package it\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nvar _ = os.Exit\n\nfunc TestIt(t *testing.T) {\n\t"+c.body+"\n}\n\nfunc TestGood(t *testing.T) {}\n")
-			s := &stage{name: "made-up", module: module, packages: []string{"."}, flags: []string{"-count=1"}}
+			s := madeUp(t, c.body)
 			folder := t.TempDir()
 			_ = s.runTests(t.Context(), "", folder)
 			results, err := loadResults(folder)
@@ -66,20 +74,12 @@ func TestRunsOnceMore(t *testing.T) {
 func TestOnceIsOnce(t *testing.T) {
 	t.Chdir("../..")
 	for body, passed := range map[string]bool{"": true, `if _, err := os.Stat("ran"); err != nil { os.WriteFile("ran", nil, 0o600); t.Fatal("too slow") }`: false} {
-		module, folder := t.TempDir(), t.TempDir()
-		for name, text := range map[string]string{
-			"go.mod":     "module made.up\n\ngo 1.26\n",
-			"it_test.go": "package it\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nvar _ = os.Exit\n\nfunc TestIt(t *testing.T) {\n\t" + body + "\n}\n",
-		} {
-			if err := os.WriteFile(filepath.Join(module, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s := &stage{name: "made-up", module: module, packages: []string{"."}, flags: []string{"-count=1"}, once: true}
+		s, folder := madeUp(t, body), t.TempDir()
+		s.once = true
 		if err := s.runTests(t.Context(), "", folder); (err == nil) != passed {
 			t.Errorf("error %v, want passed = %v", err, passed)
 		}
-		if results, err := loadResults(folder); err != nil || len(results) != 1 || results[0].Passed != passed || len(results[0].Tests) != 1 {
+		if results, err := loadResults(folder); err != nil || len(results) != 1 || results[0].Passed != passed || len(results[0].Tests) != 2 {
 			t.Errorf("results %+v, %v", results, err)
 		}
 	}
@@ -88,16 +88,13 @@ func TestOnceIsOnce(t *testing.T) {
 // A data race is final, although the test passes when it runs again.
 func TestRaceIsFinal(t *testing.T) {
 	t.Chdir("../..")
-	module := t.TempDir()
-	text := "package it\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestIt(t *testing.T) {\n\tif _, err := os.Stat(\"ran\"); err == nil {\n\t\treturn\n\t}\n" +
-		"\tos.WriteFile(\"ran\", nil, 0o600)\n\tn, done := 0, make(chan bool)\n\tgo func() { n++; close(done) }()\n\tn++\n\t<-done\n}\n"
-	for name, text := range map[string]string{"go.mod": "module made.up\n\ngo 1.26\n", "it_test.go": text} {
-		if err := os.WriteFile(filepath.Join(module, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	folder := t.TempDir()
-	s := &stage{name: "made-up", module: module, packages: []string{"."}, buildFlags: raced, flags: []string{"-count=1"}}
+	s, folder := madeUp(t, `if _, err := os.Stat("ran"); err == nil { return }
+	os.WriteFile("ran", nil, 0o600)
+	n, done := 0, make(chan bool)
+	go func() { n++; close(done) }()
+	n++
+	<-done`), t.TempDir()
+	s.buildFlags = raced
 	if err := s.runTests(t.Context(), "", folder); err == nil {
 		t.Fatal("the stage passed")
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/status/reason"
 	"github.com/lockstep-dns/lockstep/test/heap"
+	"github.com/lockstep-dns/lockstep/test/tcpserver"
 )
 
 // hostileBody is begin, and then repeat without end; slow, byte by byte.
@@ -133,21 +134,7 @@ func TestHostileResponses(t *testing.T) {
 // TestHostileHeaders: what comes before a response is bounded, too. A field of three bytes takes some hundred in memory.
 func TestHostileHeaders(t *testing.T) {
 	cost := heap.OfChild(t, func() string {
-		listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = listener.Close() })
-		go func() {
-			for {
-				conn, err := listener.Accept()
-				if err != nil {
-					return
-				}
-				go sendHeaders(conn)
-			}
-		}()
-		return listener.Addr().String()
+		return tcpserver.Start(t, sendHeaders).String()
 	}, func(address string) {
 		var failure *Error
 		client := NewClient(ClientOptions{Timeout: maxPatience})
@@ -164,7 +151,6 @@ func TestHostileHeaders(t *testing.T) {
 
 // sendHeaders begins a response, and sends fields of different names until nobody reads any more.
 func sendHeaders(conn net.Conn) {
-	defer conn.Close()
 	out := bufio.NewWriterSize(conn, 64<<10)
 	_, err := out.WriteString("HTTP/1.1 200 OK\r\n")
 	for n := int64(0); err == nil; n++ {
