@@ -10,6 +10,20 @@ import (
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
+// HasWrongData reports whether a server holds or answers something else than is declared.
+func HasWrongData(s *syncv1.SyncStatus) bool {
+	for i := range s.Servers {
+		if isWrong(s.Servers[i].State) {
+			return true
+		}
+	}
+	return false
+}
+
+func isWrong(state syncv1.ServerState) bool {
+	return state == syncv1.StateDivergent || state == syncv1.StateMissing || state == syncv1.StateShadowed
+}
+
 // ServersWithWrongData are the servers that, by a verdict, hold other data of a zone than is declared, on the right serial or on one
 // ahead of it, or answer something else. Such a verdict needs another look before it is believed: content that was put together from
 // increments may be out of date, the primaries may have been asked too early to know the serial, and servers may show a change before our
@@ -17,17 +31,19 @@ import (
 func ServersWithWrongData(s *syncv1.SyncStatus, z *desired.Zone) (current, ahead, shadowed []netip.AddrPort) {
 	for i := range s.Servers {
 		r := &s.Servers[i]
+		if !isWrong(r.State) {
+			continue
+		}
 		addr, err := netip.ParseAddrPort(r.Address)
 		if err != nil || r.SerialLag == nil && r.ReadBy == "" || r.Zone != "" && dns.Fqdn(r.Zone) != z.Declared.ZoneName() {
 			continue
 		}
-		wrong := r.State == syncv1.StateDivergent || r.State == syncv1.StateMissing
 		switch {
 		case r.State == syncv1.StateShadowed:
 			shadowed = append(shadowed, addr)
-		case wrong && r.SerialLag != nil && *r.SerialLag < 0:
+		case r.SerialLag != nil && *r.SerialLag < 0:
 			ahead = append(ahead, addr)
-		case wrong && (r.SerialLag == nil || *r.SerialLag == 0):
+		case r.SerialLag == nil || *r.SerialLag == 0:
 			current = append(current, addr)
 		}
 	}

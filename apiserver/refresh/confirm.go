@@ -60,6 +60,9 @@ type placeOfZone struct {
 // findingOf decides whether a verdict has to be confirmed, and by what: by content that was not transferred lately and, if the verdict is
 // news, by the objects and by the primaries that a server seems to be ahead of.
 func (r *Refresher) findingOf(s *desired.Subject, v *syncv1.SyncStatus) (f finding, doubtful bool) {
+	if v == nil || !evaluate.HasWrongData(v) {
+		return f, false
+	}
 	f = finding{key: s.Key, digest: r.publisher.Digest(v)}
 	isNews := !r.publisher.IsPublished(s.Key, f.digest)
 	for _, z := range s.Declaring() {

@@ -106,11 +106,11 @@ func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, q request)
 	}
 	evaluatedFrom = r.publisher.Revision()
 	subjects := make([]*desired.Subject, len(keys)) // nil for what does not exist
-	for i, k := range keys {
-		if s, exists := r.index.Resolve(k); exists {
+	parallel.ForRange(len(keys), func(i int) {
+		if s, exists := r.index.Resolve(keys[i]); exists {
 			subjects[i] = &s
 		}
-	}
+	})
 	r.asker.AskSubjects(ctx, subjects, q.since, q.resolve)
 	judgements := map[*desired.Zone]*syncstatus.Evaluation{}
 	for z := range desired.ZonesOf(subjects...) {

@@ -12,7 +12,7 @@ import (
 func (st *Store) Digest(s *syncv1.SyncStatus) uint64 {
 	h := &maphash.Hash{}
 	h.SetSeed(st.seed)
-	addValues(h, string(s.ObjectRef.UID), s.Zone, string(s.Status.Phase), s.Status.FailureReason, s.Status.FailureMessage)
+	addStrings(h, string(s.ObjectRef.UID), s.Zone, string(s.Status.Phase), s.Status.FailureReason, s.Status.FailureMessage)
 	addValues(h, s.Generation)
 	var labels uint64
 	for k, v := range s.Labels {
@@ -20,7 +20,7 @@ func (st *Store) Digest(s *syncv1.SyncStatus) uint64 {
 	}
 	addValues(h, labels)
 	for _, c := range s.Status.Conditions {
-		addValues(h, c.Type, string(c.Status), c.Reason, c.Message)
+		addStrings(h, c.Type, string(c.Status), c.Reason, c.Message)
 	}
 	addRRsets(h, s.RRsets)
 	isZone := s.ObjectRef.Kind == subject.ZoneKind.Kind
@@ -28,17 +28,25 @@ func (st *Store) Digest(s *syncv1.SyncStatus) uint64 {
 		addServer(h, &s.Servers[i], isZone)
 	}
 	for _, n := range s.NameServers {
-		addValues(h, n.Name, string(n.LeadsTo), n.Message)
-		addValues(h, n.Addresses...)
-		addValues(h, n.Instances...)
-		addValues(h, n.MissingOn...)
+		addStrings(h, n.Name, string(n.LeadsTo), n.Message)
+		addStrings(h, n.Addresses...)
+		addStrings(h, n.Instances...)
+		addStrings(h, n.MissingOn...)
 	}
 	for _, p := range s.Paths {
-		addValues(h, string(p.Type), p.Vantage, p.Namespace, p.Instance, p.Provider, p.Address, string(p.Protocol), string(p.State), p.Rcode, p.Message)
-		addValues(h, p.NameServers...)
+		addStrings(h, string(p.Type), p.Vantage, p.Namespace, p.Instance, p.Provider, p.Address, string(p.Protocol), string(p.State), p.Rcode, p.Message)
+		addStrings(h, p.NameServers...)
 	}
 	addValues(h, s.Summary.Records, s.Summary.RecordsOutOfSync)
 	return h.Sum64()
+}
+
+// addStrings adds strings, each with an end that none of them contains.
+func addStrings(h *maphash.Hash, values ...string) {
+	for _, v := range values {
+		_, _ = h.WriteString(v) // It never fails.
+		_ = h.WriteByte(0xff)
+	}
 }
 
 func addValues[T comparable](h *maphash.Hash, values ...T) {
@@ -50,30 +58,30 @@ func addValues[T comparable](h *maphash.Hash, values ...T) {
 func addRRsets(h *maphash.Hash, sets []syncv1.RRset) {
 	addValues(h, len(sets))
 	for _, r := range sets {
-		addValues(h, r.Name, r.Type)
+		addStrings(h, r.Name, r.Type)
 		if r.TTL != nil {
 			addValues(h, *r.TTL)
 		}
-		addValues(h, r.Rdata...)
+		addStrings(h, r.Rdata...)
 		addValues(h, r.Omitted)
 	}
 }
 
 func addServer(h *maphash.Hash, r *syncv1.ServerStatus, serials bool) {
-	addValues(h, r.Zone, r.Instance, r.Provider, r.Pod, r.Address, r.Role, string(r.PodPhase), string(r.State), r.Rcode, r.Message)
-	addValues(h, string(r.Security), r.SecurityCause)
+	addStrings(h, r.Zone, r.Instance, r.Provider, r.Pod, r.Address, r.Role, string(r.PodPhase), string(r.State), r.Rcode, r.Message)
+	addStrings(h, string(r.Security), r.SecurityCause)
 	addValues(h, r.PodReady, r.Authoritative)
 	addRRsets(h, r.Observed)
 	if r.Records != nil {
 		addValues(h, *r.Records)
 	}
-	addValues(h, r.Version, r.Sidecar)
+	addStrings(h, r.Version, r.Sidecar)
 	addValues(h, r.Restarts)
 	if z := r.Zones; z != nil {
 		addValues(h, z.InSync, z.OutOfSync)
 		for _, w := range z.Worst {
 			if w.State != syncv1.StateInSync {
-				addValues(h, w.Zone, string(w.State))
+				addStrings(h, w.Zone, string(w.State))
 			}
 		}
 	}

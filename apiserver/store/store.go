@@ -30,6 +30,7 @@ import (
 
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/dns/parallel"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
@@ -82,11 +83,11 @@ func (s *Store) Revision() uint64 { return s.clock.currentRevision() }
 // Who wants them must evaluate them again. nil stands for no verdict.
 func (s *Store) Publish(evaluatedFrom uint64, verdicts ...*syncv1.SyncStatus) (outdated []int) {
 	digests := make([]uint64, len(verdicts))
-	for i, v := range verdicts {
-		if v != nil {
-			digests[i] = s.Digest(v)
+	parallel.ForRange(len(verdicts), func(i int) {
+		if verdicts[i] != nil {
+			digests[i] = s.Digest(verdicts[i])
 		}
-	}
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, v := range verdicts {

@@ -186,7 +186,7 @@ func (u *unknowns) describeIn(row *syncv1.ServerStatus, of int) {
 
 // setObservedAt sets the time of the oldest answer that a row is based on.
 func setObservedAt(row *syncv1.ServerStatus, oldest time.Time) {
-	if !oldest.IsZero() {
+	if !oldest.IsZero() && (row.ObservedAt == nil || !row.ObservedAt.Time.Equal(oldest)) {
 		row.ObservedAt = new(metav1.NewMicroTime(oldest))
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/miekg/dns"
-
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/ledger"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -35,8 +33,6 @@ type serverComparison struct {
 	rrsetCounts
 	// shown are the first of off.
 	shown []rrset.Key
-	// cuts counts the undeclared delegations and DNAMEs on the server.
-	cuts int
 
 	// Of a server that is read by query: what is not known, so many declared RRsets among it, and the time of the oldest answer.
 	unknown unknowns
@@ -63,13 +59,6 @@ func (c *rrsetCounts) addSigned(o rrsetCounts, sign int) {
 // compareFully compares from scratch.
 func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers, shared bool, owner string) *serverComparison {
 	c := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: answers, shared: shared, owner: owner, view: viewOf(d.desired, m, owner).Remember()}
-	for have := range m.All() {
-		if have.Type == dns.TypeNS || have.Type == dns.TypeDNAME {
-			if cut, found := undeclaredCut(d.desired, m, have.Name); found && cut.Key == have.Key {
-				c.cuts++
-			}
-		}
-	}
 	e := snapshot.New[rrset.Key, struct{}](hashByName).Edit()
 	for want := range d.desired.All() {
 		if c.isApex(want.Key) {
@@ -101,7 +90,7 @@ func (c *serverComparison) updated(d *DesiredState, m *observe.Mirror) *serverCo
 	if !slices.Equal(c.desired.NameServers.Pending, d.desired.NameServers.Pending) {
 		return compareFully(d, m, c.answers, c.shared, c.owner) // What servers keep as it is was compared otherwise.
 	}
-	n := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: c.answers, shared: c.shared, owner: c.owner, rrsetCounts: c.rrsetCounts, cuts: c.cuts, view: viewOf(d.desired, m, c.owner)}
+	n := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: c.answers, shared: c.shared, owner: c.owner, rrsetCounts: c.rrsetCounts, view: viewOf(d.desired, m, c.owner)}
 	e := c.off.Edit()
 	done := map[string]bool{}
 	for name := range n.changedNames(c) {
@@ -144,7 +133,7 @@ func (c *serverComparison) changedNames(old *serverComparison) iter.Seq[string] 
 
 // compareName compares one owner name.
 func (c *serverComparison) compareName(name string) (rrsetCounts, []rrset.Key) {
-	here := serverComparison{desired: c.desired, pending: c.pending, mirror: c.mirror, answers: c.answers, shared: c.shared, owner: c.owner, view: c.view.Remember(), cuts: c.cuts}
+	here := serverComparison{desired: c.desired, pending: c.pending, mirror: c.mirror, answers: c.answers, shared: c.shared, owner: c.owner, view: c.view.Remember()}
 	var off []rrset.Key
 	add := func(k rrset.Key) {
 		switch {
@@ -228,9 +217,6 @@ func (c *serverComparison) isOutOfSync(k rrset.Key) bool {
 }
 
 func (c *serverComparison) isHidden(k rrset.Key) bool {
-	if c.cuts == 0 {
-		return false
-	}
 	_, hidden := hidingDelegation(c.desired, c.mirror, k)
 	return hidden
 }

@@ -3,6 +3,7 @@ package syncstatus
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -162,7 +163,7 @@ func summarizeRows(rows []syncv1.ServerStatus, one, many string) status.Verdict 
 	if all == 1 {
 		many = one
 	}
-	message := fmt.Sprintf("%d of %d %s in sync", in, all, many)
+	message := countOf(in, all, many, "in sync")
 	if in == all {
 		return status.True(string(syncv1.StateInSync), message)
 	}
@@ -172,6 +173,11 @@ func summarizeRows(rows []syncv1.ServerStatus, one, many string) status.Verdict 
 		return status.Unknown(string(worst), message)
 	}
 	return status.False(string(worst), message)
+}
+
+// countOf says how many of all are such. Every object has three such sentences, for which fmt would allocate more.
+func countOf(n, all int, many, such string) string {
+	return strconv.Itoa(n) + " of " + strconv.Itoa(all) + " " + many + " " + such
 }
 
 func worstState(rows []syncv1.ServerStatus) (syncv1.ServerState, []string) {

@@ -47,7 +47,7 @@ func EndpointStatus(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, n
 		if p.at.Before(v.at) {
 			v.at = p.at
 		}
-		if at := p.cachesExpireAt(); at.After(expires) {
+		if at := p.cachesExpireAt(rows); at.After(expires) {
 			expires = at
 		}
 		zones = append(zones, ev.shortName())

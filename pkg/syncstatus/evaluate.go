@@ -336,7 +336,7 @@ func (ev *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) syncv1.Ser
 			showObserved(&row, k, have)
 		}
 	}
-	row.State, row.Message = ev.stateByData(e, differing, missing, waiting)
+	row.State, row.Message = ev.stateByData(&e, differing, missing, waiting)
 	e.markHeld(&row, held)
 	hidden.describeIn(&row, differing == len(hidden.shadows))
 	unknown.describeIn(&row, len(keys))
@@ -379,7 +379,7 @@ func shorten(value string) string {
 }
 
 // stateByData is the state of a server on which so many RRsets are not as declared.
-func (ev *Evaluation) stateByData(e serverAnswer, differing, missing int, pending bool) (syncv1.ServerState, string) {
+func (ev *Evaluation) stateByData(e *serverAnswer, differing, missing int, pending bool) (syncv1.ServerState, string) {
 	switch {
 	case differing == 0:
 		return syncv1.StateInSync, e.saysAhead()

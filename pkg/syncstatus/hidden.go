@@ -36,6 +36,9 @@ func undeclaredCut(desired *source.Zone, m *observe.Mirror, name string) (cut rr
 
 // hidingDelegation is the undeclared delegation or DNAME that keeps a server from answering with its data at a key, if there is one.
 func hidingDelegation(desired *source.Zone, m *observe.Mirror, k rrset.Key) (cut rrset.RRset, found bool) {
+	if !m.HasCuts() {
+		return cut, false
+	}
 	for name := range namesUpTo(m.Zone, k.Name) {
 		if cut, found = undeclaredCut(desired, m, name); found && desired.Hides(cut.Key, k) {
 			return cut, true

@@ -32,7 +32,7 @@ func (ev *Evaluation) RecordStatus(r v1beta1.Record) *syncv1.SyncStatus {
 	v.gaps, out.Chain = ev.gaps, ev.chain(v.rows, p.keys)
 	out.Status = v.buildStatus()
 	out.ObservedAt = observationTime(ev.at, v.rows)
-	out.CachesExpireAt = optionalTime(p.cachesExpireAt())
+	out.CachesExpireAt = optionalTime(p.cachesExpireAt(v.rows))
 	return out
 }
 
@@ -100,8 +100,8 @@ func (p zonePart) serverRows() (rows []syncv1.ServerStatus, waiting []bool) {
 		return nil, nil
 	}
 	rows, waiting = make([]syncv1.ServerStatus, 0, len(p.servers)), make([]bool, 0, len(p.servers))
-	for _, e := range p.servers {
-		rows, waiting = append(rows, p.compareRRsets(e, p.keys)), append(waiting, e.waiting)
+	for i := range p.servers {
+		rows, waiting = append(rows, p.compareRRsets(p.servers[i], p.keys)), append(waiting, p.servers[i].waiting)
 	}
 	return rows, waiting
 }
@@ -119,15 +119,16 @@ func (p zonePart) serverRowsFor(namespace string) (rows []syncv1.ServerStatus, w
 }
 
 // cachesExpireAt is when resolvers must have dropped what servers answered before they were in sync: what they were seen to answer
-// earlier and, for a server that is not in sync, what it answers now. It is zero if neither is known.
-func (p zonePart) cachesExpireAt() time.Time {
+// earlier and, for a server that is not in sync by its row, what it answers now. It is zero if neither is known.
+func (p zonePart) cachesExpireAt(rows []syncv1.ServerStatus) time.Time {
 	var until time.Time
-	for _, e := range p.servers {
+	for i := range rows {
+		e := &p.servers[i]
 		for _, k := range p.keys {
 			if at := p.past.cachedUntil(e.id.peer, k); at.After(until) {
 				until = at
 			}
-			if e.mirror == nil {
+			if e.mirror == nil || rows[i].State == syncv1.StateInSync {
 				continue
 			}
 			if _, _, _, known := e.contentAt(p.DesiredState, k); !known {

@@ -88,27 +88,30 @@ const (
 
 // validated is the verdict over the security of all rows; without a Status if nothing was validated.
 func (v statusFacts) validated() (out status.Verdict) {
-	for _, security := range securitySeverity {
-		n := serversWith(v.rows, func(r *syncv1.ServerStatus) bool { return r.Security == security })
-		if n == 0 {
-			continue
-		}
-		_, all := countServers(v.rows)
-		count := fmt.Sprintf("%d of %d servers %s", n, all, security)
-		switch security {
-		case syncv1.SecurityBogus:
-			return status.False(reasonBogus, v.named(count, security))
-		case syncv1.SecurityUnknown:
-			return status.Unknown(reasonNotValidated, v.named(count, security))
-		case syncv1.SecurityExpiring:
-			return status.True(reasonExpiring, withRemark(v.named(count, security), strings.Join(v.gaps, "; ")))
-		case syncv1.SecurityInsecure:
-			return status.True(reasonInsecure, withRemark(count, strings.Join(v.gaps, "; ")))
-		default:
-			return status.True(reasonSecure, withRemark(count, strings.Join(v.gaps, "; ")))
+	worst := len(securitySeverity)
+	for i := range v.rows {
+		if at := slices.Index(securitySeverity, v.rows[i].Security); at >= 0 {
+			worst = min(worst, at)
 		}
 	}
-	return out
+	if worst == len(securitySeverity) {
+		return out
+	}
+	security := securitySeverity[worst]
+	_, all := countServers(v.rows)
+	count := countOf(serversWith(v.rows, func(r *syncv1.ServerStatus) bool { return r.Security == security }), all, "servers", string(security))
+	switch security {
+	case syncv1.SecurityBogus:
+		return status.False(reasonBogus, v.named(count, security))
+	case syncv1.SecurityUnknown:
+		return status.Unknown(reasonNotValidated, v.named(count, security))
+	case syncv1.SecurityExpiring:
+		return status.True(reasonExpiring, withRemark(v.named(count, security), strings.Join(v.gaps, "; ")))
+	case syncv1.SecurityInsecure:
+		return status.True(reasonInsecure, withRemark(count, strings.Join(v.gaps, "; ")))
+	default:
+		return status.True(reasonSecure, withRemark(count, strings.Join(v.gaps, "; ")))
+	}
 }
 
 // named adds the servers with some security to how many they are, and what the first one says.

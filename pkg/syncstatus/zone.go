@@ -105,7 +105,7 @@ func (ev *Evaluation) zoneRow(e serverAnswer, c *serverComparison) syncv1.Server
 		pending = pending && ev.zonePending()
 		row.Observed = append(row.Observed, ev.renderSOA(e.mirror.SOA))
 	}
-	row.State, row.Message = ev.stateByData(e, differing, c.missing, pending)
+	row.State, row.Message = ev.stateByData(&e, differing, c.missing, pending)
 	e.markHeld(&row, ev.zone.Status.HeldPlan != "")
 	if row.State != syncv1.StateInSync {
 		row.Message = fmt.Sprintf("%s (%s)", row.Message, countsText(row.Records, soaOff))

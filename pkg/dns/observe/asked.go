@@ -96,7 +96,7 @@ func (m *Mirror) withAnswers(answers []answered, era uint32) *Mirror {
 		e.replace(a.set)
 	}
 	next := *m
-	next.content, next.asked, next.records, next.bytes, next.version = e.Map(), asked.Map(), e.records, e.bytes, m.version+1
+	next.content, next.asked, next.counts, next.version = e.Map(), asked.Map(), e.counts, m.version+1
 	return &next
 }
 

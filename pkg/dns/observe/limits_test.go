@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
@@ -114,25 +115,37 @@ func TestManyTypesAtOneName(t *testing.T) {
 	}
 }
 
+func ofType(rrtype uint16, name, target string) wire.Record {
+	return wire.Record{Key: rrset.Key{Name: strings.TrimPrefix(name+".z.", "."), Type: rrtype}, TTL: 60, Rdata: target}
+}
+
 // TestMirrorCounts: what a mirror counts as its size is the sum of its RRsets, however it came about.
 func TestMirrorCounts(t *testing.T) {
 	start := fromRecords("z.", wire.TransferResult{SOA: at(5), Full: true, Records: []wire.Record{
 		record("a", 60, "192.0.2.1"), record("b", 60, "192.0.2.1"), record("a", 60, "192.0.2.2"), record("a", 60, "192.0.2.2"),
+		ofType(dns.TypeNS, "", "ns1.z."), ofType(dns.TypeNS, "sub", "ns1.z."), ofType(dns.TypeDNAME, "old", "z."),
 	}}, nil)
 	next, err := start.applyDeltas(wire.TransferResult{SOA: at(6), Deltas: []wire.Delta{{
-		From: at(5), To: at(6), Deleted: []wire.Record{record("b", 60, "192.0.2.1"), record("a", 60, "192.0.2.1")}, Added: []wire.Record{record("c", 60, "192.0.2.1")},
+		From: at(5), To: at(6), Added: []wire.Record{record("c", 60, "192.0.2.1"), ofType(dns.TypeNS, "sub", "ns2.z.")},
+		Deleted: []wire.Record{record("b", 60, "192.0.2.1"), record("a", 60, "192.0.2.1"), ofType(dns.TypeDNAME, "old", "z.")},
 	}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []*Mirror{start, next} {
-		records, bytes := 0, int64(0)
+	last, err := next.applyDeltas(wire.TransferResult{SOA: at(7), Deltas: []wire.Delta{{
+		From: at(6), To: at(7), Deleted: []wire.Record{ofType(dns.TypeNS, "sub", "ns1.z."), ofType(dns.TypeNS, "sub", "ns2.z.")},
+	}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cuts, m := range map[int]*Mirror{2: start, 1: next, 0: last} {
+		want := counts{cuts: cuts}
 		for s := range m.All() {
-			records += len(s.Rdata)
-			bytes += sizeOf(s)
+			want.records += len(s.Rdata)
+			want.bytes += sizeOf(s)
 		}
-		if m.records != records || m.bytes != bytes {
-			t.Errorf("%d records and %d bytes, counted %d and %d", records, bytes, m.records, m.bytes)
+		if m.counts != want || m.HasCuts() != (cuts > 0) {
+			t.Errorf("counted %+v, not %+v", m.counts, want)
 		}
 	}
 }

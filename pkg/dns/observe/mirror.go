@@ -20,9 +20,7 @@ type Mirror struct {
 	SOA rrset.SOA
 
 	content content
-	// records and bytes are what the RRsets count and take.
-	records int
-	bytes   int64
+	counts
 
 	// asked are the names and types that a partial mirror has answers for. era counts the SOAs that these were given under; 0 of a
 	// complete mirror. version counts the mirrors before this one.
@@ -38,12 +36,12 @@ func hashByName(key rrset.Key) uint64 { return snapshot.String(key.Name) }
 
 // NewMirror returns a mirror of RRsets, among which there must be no SOA.
 func NewMirror(zone string, soa rrset.SOA, sets ...rrset.RRset) *Mirror {
-	e := (&Mirror{}).beginEdit()
+	e := (&Mirror{Zone: zone}).beginEdit()
 	e.Grow(len(sets))
 	for _, s := range sets {
 		e.replace(s)
 	}
-	return &Mirror{Zone: zone, SOA: soa, content: e.Map(), records: e.records, bytes: e.bytes}
+	return &Mirror{Zone: zone, SOA: soa, content: e.Map(), counts: e.counts}
 }
 
 // Get finds an RRset, whose Rdata must not be changed.
@@ -74,6 +72,9 @@ func (m *Mirror) At(name string) iter.Seq[rrset.RRset] {
 // Len counts RRsets, without the SOA.
 func (m *Mirror) Len() int { return m.content.Len() }
 
+// HasCuts reports whether there is a delegation or a DNAME.
+func (m *Mirror) HasCuts() bool { return m.cuts > 0 }
+
 // SameContent compares the RRsets of two mirrors, not their SOAs.
 func (m *Mirror) SameContent(o *Mirror) bool {
 	if m.Len() != o.Len() {
@@ -101,12 +102,12 @@ func (m *Mirror) ChangedNames(old *Mirror) iter.Seq[string] {
 // mirrorFromRecords makes the mirror of a full transfer. It shares memory with like (which may be nil) where both agree: the mirrors of
 // servers that are in sync take the memory of one.
 func mirrorFromRecords(zone string, t wire.TransferResult, like *Mirror) (*Mirror, error) {
-	e := (&Mirror{}).beginEdit()
+	e := (&Mirror{Zone: zone}).beginEdit()
 	e.Grow(countGroups(t.Records))
 	if err := e.addRecords(t.Records, like); err != nil {
 		return nil, err
 	}
-	return e.mirror(zone, t.SOA, like)
+	return e.mirror(t.SOA, like)
 }
 
 // groupByRRset yields runs of consecutive records of the same RRset.
@@ -163,5 +164,5 @@ func (m *Mirror) applyDeltas(t wire.TransferResult, like *Mirror) (*Mirror, erro
 	if soa.Serial != t.SOA.Serial {
 		return nil, fmt.Errorf("incremental transfer: ended at serial %d instead of %d", soa.Serial, t.SOA.Serial)
 	}
-	return e.mirror(m.Zone, soa, like)
+	return e.mirror(soa, like)
 }

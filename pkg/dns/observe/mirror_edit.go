@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/miekg/dns"
+
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/snapshot"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
@@ -17,10 +19,25 @@ const maxTypes = 256
 // number: an RRset of which records come one by one stays open, and is put together at the end.
 type mirrorEdit struct {
 	*snapshot.Edit[rrset.Key, rrset.RRset]
+	counts
 
-	opened  map[rrset.Key]*openRRset
-	records int
-	bytes   int64
+	zone   string
+	opened map[rrset.Key]*openRRset
+}
+
+// counts are what the RRsets of a mirror count and take, and how many are delegations or DNAMEs.
+type counts struct {
+	records, cuts int
+	bytes         int64
+}
+
+// add counts an RRset of a zone, or no longer counts it if sign is -1.
+func (c *counts) add(zone string, s rrset.RRset, sign int) {
+	c.records += sign * len(s.Rdata)
+	c.bytes += int64(sign) * sizeOf(s)
+	if s.Type == dns.TypeDNAME || s.Type == dns.TypeNS && s.Name != zone {
+		c.cuts += sign
+	}
 }
 
 // openRRset is an RRset that grows and shrinks record by record.
@@ -31,7 +48,7 @@ type openRRset struct {
 
 // beginEdit starts the mirror that follows from m, which may be the zero Mirror.
 func (m *Mirror) beginEdit() *mirrorEdit {
-	e := &mirrorEdit{opened: map[rrset.Key]*openRRset{}, records: m.records, bytes: m.bytes}
+	e := &mirrorEdit{counts: m.counts, zone: m.Zone, opened: map[rrset.Key]*openRRset{}}
 	if m.Len() == 0 {
 		e.Edit = snapshot.New[rrset.Key, rrset.RRset](hashByName).Edit()
 	} else {
@@ -124,8 +141,7 @@ func (e *mirrorEdit) put(s rrset.RRset) error {
 
 func (e *mirrorEdit) replace(s rrset.RRset) {
 	if known, ok := e.Get(s.Key); ok {
-		e.records -= len(known.Rdata)
-		e.bytes -= sizeOf(known)
+		e.add(e.zone, known, -1)
 	}
 	if len(s.Rdata) == 0 {
 		e.Delete(s.Key)
@@ -136,8 +152,7 @@ func (e *mirrorEdit) replace(s rrset.RRset) {
 
 // insert puts an RRset that is not empty and takes the place of none that is counted.
 func (e *mirrorEdit) insert(s rrset.RRset) {
-	e.records += len(s.Rdata)
-	e.bytes += sizeOf(s)
+	e.add(e.zone, s, 1)
 	e.Put(s.Key, s)
 }
 
@@ -156,13 +171,13 @@ func sizeOf(s rrset.RRset) int64 {
 }
 
 // mirror ends the edit. The result shares memory with like (which may be nil) where both agree.
-func (e *mirrorEdit) mirror(zone string, soa rrset.SOA, like *Mirror) (*Mirror, error) {
+func (e *mirrorEdit) mirror(soa rrset.SOA, like *Mirror) (*Mirror, error) {
 	for key, s := range e.opened {
 		if err := e.put(rrset.New(key, s.ttl, slices.Collect(maps.Keys(s.rdata))...)); err != nil {
 			return nil, err
 		}
 	}
-	m := &Mirror{Zone: zone, SOA: soa, content: e.Map(), records: e.records, bytes: e.bytes}
+	m := &Mirror{Zone: e.zone, SOA: soa, content: e.Map(), counts: e.counts}
 	if like != nil {
 		m.content = snapshot.Share(m.content, like.content, rrset.RRset.Equal)
 	}

@@ -72,22 +72,22 @@ func ParseName(name string) (kind Kind, object string, ok bool) {
 	return Kind{}, "", false
 }
 
-var ownVersion = syncv1.SchemeGroupVersion.String()
+var ownVersion, recordVersion, endpointVersion = syncv1.SchemeGroupVersion.String(), v1beta1.GroupVersion.String(), v1alpha1.GroupVersion.String()
 
 // Describe returns a SyncStatus of an object, without its state. To tools that look at all kinds, it is a child of the object: it has an
 // owner, a UID of its own, and nothing by which they would take it for something that a user has declared.
 func Describe(kind, namespace, name string, uid types.UID, generation int64) *syncv1.SyncStatus {
-	version := v1beta1.GroupVersion
+	version := recordVersion
 	if kind == EndpointKind.Kind {
-		version = EndpointKind.GroupVersion()
+		version = endpointVersion
 	}
 	return &syncv1.SyncStatus{
 		TypeMeta: metav1.TypeMeta{APIVersion: ownVersion, Kind: "SyncStatus"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: Name(kind, name), Namespace: namespace, UID: ownUID(uid), Generation: generation,
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: version.String(), Kind: kind, Name: name, UID: uid}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: name, UID: uid}},
 		},
-		ObjectRef: syncv1.ObjectReference{APIVersion: version.String(), Kind: kind, Namespace: namespace, Name: name, UID: uid, Generation: generation},
+		ObjectRef: syncv1.ObjectReference{APIVersion: version, Kind: kind, Namespace: namespace, Name: name, UID: uid, Generation: generation},
 	}
 }
 
