@@ -173,15 +173,16 @@ func (o *FleetOptions) setup(mgr ctrl.Manager) error {
 		Home:        o.Namespace,
 		Transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner), mgr.GetScheme()),
 	}
+	confirmed := &inventory.Confirmed{}
 	grants := &dnsprovider.Grants{Client: mgr.GetClient(), Children: children, Controller: keys.Controller, APIServer: keys.APIServer}
 	return errors.Join(
 		mgr.Add(keeper),
 		grants.Setup(mgr),
 		failures.Setup(mgr, &v1beta1.Bind9Instance{}, &v1beta1.Bind9Cluster{}, &v1beta1.Bind9GlobalCluster{}, &v1beta1.ClusterBind9Provider{}),
-		cluster.Setup(mgr, cluster.Options{Home: o.Namespace, Timeouts: o.Timeouts, Rights: rights, Children: children, Keys: keys, Instances: wakeups}),
+		cluster.Setup(mgr, cluster.Options{Home: o.Namespace, Timeouts: o.Timeouts, Rights: rights, Children: children, Keys: keys, Instances: wakeups, Confirmed: confirmed}),
 		instance.Setup(mgr, instance.Options{
 			Home: o.Namespace, Images: images, Timeouts: o.Timeouts, Rights: rights,
-			Children: children, Keys: keys, Authority: keeper, Bundles: bundles, Sidecar: sidecar, DNS: observe.New(observe.Options{}), Wakeups: wakeups,
+			Children: children, Keys: keys, Authority: keeper, Bundles: bundles, Sidecar: sidecar, DNS: observe.New(observe.Options{}), Wakeups: wakeups, Confirmed: confirmed,
 		}),
 	)
 }

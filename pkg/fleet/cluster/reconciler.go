@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +40,9 @@ const problemInterval = 10 * time.Second
 // movingInterval is how soon a cluster is reconciled again while something of former instances, or of a former cluster, is going.
 const movingInterval = time.Second
 
+// confirmationInterval is how soon a cluster is reconciled again that waits for the status of its instances to be confirmed.
+const confirmationInterval = 500 * time.Millisecond
+
 // Options are what the reconcilers of clusters work with.
 type Options struct {
 	// Home is the namespace of the instances of cluster-scoped clusters that name none.
@@ -50,6 +54,8 @@ type Options struct {
 	Keys     *keyrotation.Rotator
 	// Instances are woken after a step of the rotation of their keys.
 	Instances inventory.InstanceWakeups
+	// Confirmed are the instances whose status counts.
+	Confirmed *inventory.Confirmed
 }
 
 // reconciler makes the instances and keys of the clusters of one kind, and sums up their status.
@@ -167,6 +173,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		facts.Problem, facts.Timeout = status.False(status.NotReady, err.Error()), r.Timeouts.For(err)
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reconciling %s %s: %w", c.Kind.Kind, req, err)
+	}
+	if slices.ContainsFunc(facts.Instances, func(i status.ClusterInstance) bool { return i.Instance != nil && r.Confirmed.Awaits(i.Instance, r.now()) }) {
+		return ctrl.Result{RequeueAfter: confirmationInterval}, nil
 	}
 	result, err := r.updateStatus(ctx, c, facts)
 	result.RequeueAfter = inventory.Sooner(inventory.Sooner(result.RequeueAfter, requeue), inventory.LookInterval(ctx, r.client, 0))

@@ -194,3 +194,33 @@ func TestClusterKeepsFacts(t *testing.T) {
 	})
 	require("NotReady")
 }
+
+// A new fleet manager concludes nothing from what a former one wrote about an instance until it has looked at that itself; for a while: an
+// instance that it cannot look at keeps the others from nobody.
+func TestClusterAwaitsItsInstances(t *testing.T) {
+	h := newHundredTest(t)
+	h.Confirmed = &inventory.Confirmed{}
+	h.step() // It makes the instances.
+	requireAfter := func(wait time.Duration, ready int32) {
+		t.Helper()
+		h.clock = h.clock.Add(wait)
+		if h.reconcile(); h.cluster().Status.ReadyInstances != ready {
+			t.Errorf("%d instances are ready, want %d", h.cluster().Status.ReadyInstances, ready)
+		}
+	}
+	h.setReady(metav1.ConditionTrue)
+	requireAfter(2*time.Second, 0)
+	owned, _, err := h.readInstances(t.Context(), h.cluster())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range owned {
+		h.Confirmed.Add(i)
+	}
+	requireAfter(2*time.Second, 100)
+
+	h.Confirmed = &inventory.Confirmed{}
+	h.setReady(metav1.ConditionFalse)
+	requireAfter(2*time.Second, 100)
+	requireAfter(time.Minute, 0)
+}

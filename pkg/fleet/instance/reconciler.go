@@ -36,6 +36,7 @@ type reconciler struct {
 	pods      *podcheck.Checker
 	status    *statusWriter
 	zones     zoneCounts
+	confirmed *inventory.Confirmed
 	now       func() time.Time
 }
 
@@ -54,6 +55,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if going {
 		r.zones.Delete(req.NamespacedName)
+		r.confirmed.Add(instance)
 		return ctrl.Result{}, r.status.writeDeleting(ctx, instance, r.now())
 	}
 	facts, requeue, err := r.reconcileLive(ctx, instance)
@@ -63,7 +65,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("reconciling instance %s: %w", req, err)
 	}
 	r.zones.Store(req.NamespacedName, len(facts.Zones))
-	return r.status.update(ctx, instance, facts, requeue, r.now())
+	result, err := r.status.update(ctx, instance, facts, requeue, r.now())
+	if err == nil {
+		r.confirmed.Add(instance)
+	}
+	return result, err
 }
 
 // isGoing reports whether an instance is being deleted and waits for no zone. An instance of a cluster never waits: the cluster does, and

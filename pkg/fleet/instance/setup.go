@@ -56,6 +56,8 @@ type Options struct {
 	DNS     podcheck.DNS
 	// Wakeups start the reconciliation of instances after a step of the rotation of their keys.
 	Wakeups inventory.InstanceWakeups
+	// Confirmed gets the instances whose status was looked at.
+	Confirmed *inventory.Confirmed
 }
 
 // Setup adds the reconciler of instances. It runs when an instance or its cluster is changed by a user, when what it is
@@ -63,7 +65,7 @@ type Options struct {
 func Setup(mgr ctrl.Manager, o Options) error {
 	c, transitions := mgr.GetClient(), apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner), mgr.GetScheme())
 	r := &reconciler{
-		client: c, home: o.Home, timeouts: o.Timeouts, rights: o.Rights, now: time.Now, workloads: newWorkloads(c, transitions, o),
+		client: c, home: o.Home, timeouts: o.Timeouts, rights: o.Rights, confirmed: o.Confirmed, now: time.Now, workloads: newWorkloads(c, transitions, o),
 		pods: podcheck.New(c, o.Home, o.Sidecar, o.DNS, o.Keys.Cache), status: &statusWriter{client: c, transitions: transitions},
 	}
 	turns := &inventory.Turns{Reconciler: r, PerNamespace: maxReconciliations}
