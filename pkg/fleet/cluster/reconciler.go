@@ -174,7 +174,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reconciling %s %s: %w", c.Kind.Kind, req, err)
 	}
-	if slices.ContainsFunc(facts.Instances, func(i status.ClusterInstance) bool { return i.Instance != nil && r.Confirmed.Awaits(i.Instance, r.now()) }) {
+	if slices.ContainsFunc(facts.Instances, func(i status.ClusterInstance) bool {
+		return i.Instance != nil && r.Confirmed.Awaits(i.Instance, r.now())
+	}) {
 		return ctrl.Result{RequeueAfter: confirmationInterval}, nil
 	}
 	result, err := r.updateStatus(ctx, c, facts)
