@@ -122,7 +122,7 @@ func decode(t *testing.T, configuration, object any, err error) {
 
 // A former instance that Bindy's finalizer keeps is named by its cluster, with the finalizer.
 func TestLeavingInstanceWaitsForBindy(t *testing.T) {
-	h := newHundredTest(t)
+	h := newClusterTest(t, 100)
 	h.reconcile()
 	former := &v1beta1.Bind9Instance{}
 	if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "dns-secondary-98"}, former); err != nil {

@@ -22,10 +22,11 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 )
 
-// hundredTest is a cluster of a hundred instances in a fake API server, with a clock of its own.
-type hundredTest struct {
+// clusterTest is a cluster of some instances in a fake API server, with a clock of its own.
+type clusterTest struct {
 	*testing.T
 	*reconciler
+	instances int
 	key   client.ObjectKey
 	clock time.Time
 	// due is when the reconciler wants to run again, and statusWrites how often it has written the cluster's status.
@@ -33,15 +34,15 @@ type hundredTest struct {
 	statusWrites int
 }
 
-func newHundredTest(t *testing.T) *hundredTest {
+func newClusterTest(t *testing.T, instances int32) *clusterTest {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, v1beta1.AddToScheme)
 	if err := builder.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	cluster := &v1beta1.Bind9Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "dns", UID: "cluster", Generation: 1}}
-	cluster.Spec.Primary, cluster.Spec.Secondary = &v1beta1.RoleConfig{Replicas: new(int32(1))}, &v1beta1.RoleConfig{Replicas: new(int32(99))}
-	h := &hundredTest{T: t, key: client.ObjectKeyFromObject(cluster), clock: time.Now()}
+	cluster.Spec.Primary, cluster.Spec.Secondary = &v1beta1.RoleConfig{Replicas: new(int32(1))}, &v1beta1.RoleConfig{Replicas: new(instances - 1)}
+	h := &clusterTest{T: t, instances: int(instances), key: client.ObjectKeyFromObject(cluster), clock: time.Now()}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster).WithStatusSubresource(cluster, &v1beta1.Bind9Instance{}).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourceApply: func(ctx context.Context, c client.Client, subResource string, o runtime.ApplyConfiguration, options ...client.SubResourceApplyOption) error {
 			h.statusWrites++
@@ -54,13 +55,13 @@ func newHundredTest(t *testing.T) *hundredTest {
 }
 
 // step reconciles after a moment.
-func (h *hundredTest) step() {
+func (h *clusterTest) step() {
 	h.Helper()
 	h.clock = h.clock.Add(50 * time.Millisecond)
 	h.reconcile()
 }
 
-func (h *hundredTest) reconcile() {
+func (h *clusterTest) reconcile() {
 	h.Helper()
 	result, err := h.Reconcile(h.Context(), ctrl.Request{NamespacedName: h.key})
 	if err != nil {
@@ -70,10 +71,10 @@ func (h *hundredTest) reconcile() {
 }
 
 // setReady writes the status of all instances, one by one, and reconciles the cluster after every tenth.
-func (h *hundredTest) setReady(ready metav1.ConditionStatus) {
+func (h *clusterTest) setReady(ready metav1.ConditionStatus) {
 	h.Helper()
 	instances, _, err := h.readInstances(h.Context(), h.cluster())
-	if err != nil || len(instances) != 100 {
+	if err != nil || len(instances) != h.instances {
 		h.Fatalf("%d instances: %v", len(instances), err)
 	}
 	at := 0
@@ -98,7 +99,7 @@ func (h *hundredTest) setReady(ready metav1.ConditionStatus) {
 }
 
 // measure fails the test when there are more status writes than one a second, and waits until the last one is done.
-func (h *hundredTest) measure(what string, run func()) {
+func (h *clusterTest) measure(what string, run func()) {
 	h.Helper()
 	began, before := h.clock, h.statusWrites
 	run()
@@ -112,7 +113,7 @@ func (h *hundredTest) measure(what string, run func()) {
 }
 
 // cluster reads the cluster.
-func (h *hundredTest) cluster() inventory.Cluster {
+func (h *clusterTest) cluster() inventory.Cluster {
 	h.Helper()
 	o := h.empty()
 	if err := h.client.Get(h.Context(), h.key, o); err != nil {
@@ -122,7 +123,7 @@ func (h *hundredTest) cluster() inventory.Cluster {
 }
 
 // requireStatus wants a condition for each instance and one for the cluster.
-func (h *hundredTest) requireStatus(ready int32) {
+func (h *clusterTest) requireStatus(ready int32) {
 	h.Helper()
 	if s := h.cluster().Status; s.InstanceCount != 100 || s.ReadyInstances != ready || len(s.Conditions) != 101 {
 		h.Errorf("%d instances, %d ready, %d conditions; want 100, %d, 101", s.InstanceCount, s.ReadyInstances, len(s.Conditions), ready)
@@ -132,7 +133,7 @@ func (h *hundredTest) requireStatus(ready int32) {
 // A cluster of a hundred instances keeps a small status, and neither their coming nor their coming and going makes more than
 // one write of it a second.
 func TestClusterOfAHundred(t *testing.T) {
-	h := newHundredTest(t)
+	h := newClusterTest(t, 100)
 	h.measure("made", func() {
 		h.step()
 		h.step()
@@ -158,7 +159,7 @@ func TestClusterOfAHundred(t *testing.T) {
 
 // A cluster counts what runs, whoever made it, whatever keeps it from making keys and instances.
 func TestClusterKeepsFacts(t *testing.T) {
-	h := newHundredTest(t)
+	h := newClusterTest(t, 2)
 	change := func(edit func(*v1beta1.Bind9ClusterSpec)) {
 		t.Helper()
 		c := h.cluster()
@@ -198,7 +199,7 @@ func TestClusterKeepsFacts(t *testing.T) {
 // A new fleet manager concludes nothing from what a former one wrote about an instance until it has looked at that itself; for a while: an
 // instance that it cannot look at keeps the others from nobody.
 func TestClusterAwaitsItsInstances(t *testing.T) {
-	h := newHundredTest(t)
+	h := newClusterTest(t, 2)
 	h.Confirmed = &inventory.Confirmed{}
 	h.step() // It makes the instances.
 	requireAfter := func(wait time.Duration, ready int32) {
@@ -217,10 +218,10 @@ func TestClusterAwaitsItsInstances(t *testing.T) {
 	for _, i := range owned {
 		h.Confirmed.Add(i)
 	}
-	requireAfter(2*time.Second, 100)
+	requireAfter(2*time.Second, 2)
 
 	h.Confirmed = &inventory.Confirmed{}
 	h.setReady(metav1.ConditionFalse)
-	requireAfter(2*time.Second, 100)
+	requireAfter(2*time.Second, 2)
 	requireAfter(time.Minute, 0)
 }
