@@ -67,8 +67,8 @@ const twoCores = "-test.parallel=8"
 var raced = []string{"-race"}
 
 // large are unit tests in which the race detector finds nothing that smaller ones would not show, and makes minutes of seconds.
-var large = []string{"TestBuilderIsBuild", "TestClusterOfAHundred", "TestFixedPointOfLargeZones", "TestIndexFollowsEventsAsIfMadeFromScratch", "TestManyServices",
-	"TestSettingsLeaveOthers", "TestValidIsDecodable", "TestWords"}
+var large = []string{"TestAnswersLikeDelv", "TestBombs", "TestBuilderIsBuild", "TestClusterOfAHundred", "TestFixedPointOfLargeZones", "TestHostileResponses",
+	"TestIndexFollowsEventsAsIfMadeFromScratch", "TestManyServices", "TestSettingsLeaveOthers", "TestValidIsDecodable", "TestVersions", "TestWords"}
 
 // What depends on the release of BIND, in tests that run named on loopback and in those on the cluster. Both run with the other release, too.
 var (
@@ -89,7 +89,7 @@ var stages = []stage{
 		"./test/bench/report", "./test/docs", "./test/fault", "./test/gate", "./test/heap", "./test/kube", "./test/lint/...", "./test/model", "./test/monitoring"},
 		flags: []string{"-timeout=30m"}}, // The race detector makes imports of 100,000 records take minutes.
 	{name: "unit-large", lane: laneCheck, only: large, packages: []string{"./apiserver/evaluate", "./extensions/externaldns", "./extensions/zoneimport", "./pkg/declared/source",
-		"./pkg/fleet/cluster", "./pkg/fleet/named", "./pkg/kube/schema", "./test/docs"}},
+		"./pkg/dns/dnssec", "./pkg/dns/snapshot", "./pkg/dns/wire", "./pkg/fleet/bindcar", "./pkg/fleet/cluster", "./pkg/fleet/named", "./pkg/kube/schema", "./test/docs"}},
 	{name: "unit-release", lane: laneCheck, module: "release", packages: []string{"./..."}, without: []string{"TestRelease"}},
 
 	{name: "conformance-9.20", lane: laneGate, again: true, environment: programs("9.20"), buildFlags: raced, flags: []string{"-count=1"}, only: conformance,
