@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
@@ -72,14 +71,19 @@ func (e SyncCompleted) isFollowed() bool {
 	})
 }
 
-// removeFormerNames removes the annotation of an object's former names once none of the RRsets that it has or had waits for
+// removeFormerNames removes the annotation of an object's former names once none of keys that it does not declare any more waits for
 // anything, and no secondary may still answer with one of them.
-func (w *Writer) removeFormerNames(ctx context.Context, o client.Object, keys []rrset.Key, passes ...SyncCompleted) error {
+func (w *Writer) removeFormerNames(ctx context.Context, o source.Object, keys []rrset.Key, passes ...SyncCompleted) error {
 	if _, noted := o.GetAnnotations()[v1beta1.FormerNamesAnnotation]; !noted {
 		return nil
 	}
 	for _, e := range passes {
-		if e.isAnyStuck(keys) || !e.isFollowed() {
+		declared := map[rrset.Key]bool{}
+		for _, d := range e.Desired.Of(source.KeyOf(o)) {
+			declared[d.Key] = d.Accepted
+		}
+		former := slices.DeleteFunc(slices.Clone(keys), func(k rrset.Key) bool { return declared[k] })
+		if e.isAnyStuck(former) || !e.isFollowed() {
 			return nil
 		}
 	}
