@@ -30,7 +30,13 @@ var namesOfType = map[string][]string{
 	"SRV":   {"_sip._tcp", "_sip._udp", "x.sub1"},
 	"CAA":   {"@", "h0", "c2"},
 	"PTR":   {"1", "2", "3", "c3"},
+	"SSHFP": {"h0", "c1", "@", "x.sub0"},
+	"TLSA":  {"h0", "c1", "_443._tcp"},
+	"HTTPS": {"h0", "c2", "@"},
 }
+
+// typesOfRecords are those that DNSRecords have.
+var typesOfRecords = []string{"HTTPS", "SSHFP", "TLSA"}
 
 func (w *randomWorld) value(rrtype string) string {
 	switch rrtype {
@@ -44,6 +50,12 @@ func (w *randomWorld) value(rrtype string) string {
 		return pick(w, "ca.example.net", "other.example.net")
 	case "NS":
 		return pick(w, "ns.example.net.", "ns.sub0", "ns-extra")
+	case "SSHFP":
+		return pick(w, "1", "4") + " 2 " + strings.Repeat(pick(w, "AB", "CD"), 32)
+	case "TLSA":
+		return "3 1 1 " + strings.Repeat(pick(w, "ab", "cd"), 32)
+	case "HTTPS":
+		return pick(w, "1", "2") + " " + pick(w, ".", "one.example.net.")
 	}
 	return pick(w, "one.example.net.", "two.example.net.", "h0")
 }
@@ -56,9 +68,11 @@ func (w *randomWorld) label() string {
 
 func (w *randomWorld) fresh(kind string) *model.Object {
 	w.made++
-	rrtype := model.TypeOfKind[kind]
-	t := &model.Object{Kind: kind, Name: fmt.Sprintf("%s-%d", strings.ToLower(rrtype), w.made), Label: w.label(), TTL: w.ttl(),
-		Owner: pick(w, namesOfType[rrtype]...)}
+	t := &model.Object{Kind: kind, Label: w.label(), TTL: w.ttl()}
+	if kind == model.AnyTypeKind {
+		t.Type = pick(w, typesOfRecords...)
+	}
+	t.Name, t.Owner = fmt.Sprintf("%s-%d", strings.ToLower(t.RRType()), w.made), pick(w, namesOfType[t.RRType()]...)
 	w.fill(t)
 	return t
 }
@@ -66,13 +80,15 @@ func (w *randomWorld) fresh(kind string) *model.Object {
 func (w *randomWorld) fill(t *model.Object) {
 	t.Values = nil
 	for range 1 + w.rng.IntN(3) {
-		if v := w.value(model.TypeOfKind[t.Kind]); !slices.Contains(t.Values, v) {
+		if v := w.value(t.RRType()); !slices.Contains(t.Values, v) {
 			t.Values = append(t.Values, v)
 		}
 	}
 }
 
-func (w *randomWorld) kind() string { return pick(w, slices.Sorted(maps.Keys(model.TypeOfKind))...) }
+func (w *randomWorld) kind() string {
+	return pick(w, append(slices.Sorted(maps.Keys(model.TypeOfKind)), model.AnyTypeKind)...)
+}
 
 func (w *randomWorld) stepCreate() bool {
 	t := w.fresh(w.kind())
@@ -116,7 +132,10 @@ func (w *randomWorld) stepChange() bool {
 	}
 	next := *t
 	next.TTL = w.ttl()
-	if w.rng.IntN(3) > 0 {
+	if next.Type != "" {
+		next.Type = pick(w, typesOfRecords...)
+	}
+	if next.Type != t.Type || w.rng.IntN(3) > 0 {
 		w.fill(&next)
 	}
 	w.change(t, next)
@@ -129,7 +148,7 @@ func (w *randomWorld) stepRename() bool {
 		return false
 	}
 	next := *t
-	next.Owner = pick(w, namesOfType[model.TypeOfKind[t.Kind]]...)
+	next.Owner = pick(w, namesOfType[t.RRType()]...)
 	w.change(t, next)
 	return true
 }

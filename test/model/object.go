@@ -1,7 +1,9 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +17,8 @@ import (
 // Object is an object that declares DNS data.
 type Object struct {
 	Kind, Name string
+	// Type is spec.type of a DNSRecord; empty for all other kinds.
+	Type string
 	// Label is the value of its label "zone", empty when it has none.
 	Label string
 	// Owner is spec.name, Values what the fields of the kind hold, TTL spec.ttl. 0 omits it.
@@ -38,18 +42,24 @@ type Endpoint struct {
 // EndpointKind is the kind of objects that have endpoints.
 const EndpointKind = "DNSEndpoint"
 
-// TypeOfKind maps each record kind to its DNS type.
+// AnyTypeKind is the kind of records that name their type themselves.
+const AnyTypeKind = "DNSRecord"
+
+// TypeOfKind maps each record kind that has a DNS type of its own to that.
 var TypeOfKind = map[string]string{
 	"ARecord": "A", "AAAARecord": "AAAA", "CNAMERecord": "CNAME", "NSRecord": "NS",
 	"TXTRecord": "TXT", "MXRecord": "MX", "SRVRecord": "SRV", "CAARecord": "CAA", "PTRRecord": "PTR",
 }
+
+// RRType is the DNS type of a record.
+func (o *Object) RRType() string { return cmp.Or(o.Type, TypeOfKind[o.Kind]) }
 
 // String implements fmt.Stringer.
 func (o *Object) String() string {
 	if o.Kind == EndpointKind {
 		return fmt.Sprintf("%s %s %v", o.Kind, o.Name, o.Endpoints)
 	}
-	return fmt.Sprintf("%s %s (zone=%s, %s %d %v)", o.Kind, o.Name, o.Label, o.Owner, o.TTL, o.Values)
+	return fmt.Sprintf("%s %s (zone=%s, %s %d %s %v)", o.Kind, o.Name, o.Label, o.Owner, o.TTL, o.RRType(), o.Values)
 }
 
 func (o *Object) groupVersionKind() schema.GroupVersionKind {
@@ -102,6 +112,8 @@ func (o *Object) Spec() map[string]any {
 		spec["priority"], spec["weight"], spec["port"], spec["target"] = int64(1), int64(2), int64(5060), first
 	case "CAARecord":
 		spec["flags"], spec["tag"], spec["value"] = int64(0), "issue", first
+	case AnyTypeKind:
+		spec["type"], spec["data"] = o.Type, toAny(o.Values)
 	}
 	return spec
 }
@@ -116,7 +128,7 @@ func toAny(values []string) []any {
 
 // Declare returns what a record declares in its zone.
 func (o *Object) Declare(z *Zone) *Declaration {
-	d := &Declaration{By: o, Name: AbsoluteName(strings.ToLower(o.Owner), z.Name), Type: TypeOfKind[o.Kind], TTL: z.TTL}
+	d := &Declaration{By: o, Name: AbsoluteName(strings.ToLower(o.Owner), z.Name), Type: o.RRType(), TTL: z.TTL}
 	if o.TTL != 0 {
 		d.TTL = o.TTL
 	}
@@ -133,7 +145,7 @@ func (o *Object) Declare(z *Zone) *Declaration {
 		case "CAARecord":
 			v = `0 issue "` + v + `"`
 		}
-		if d.Rdata = append(d.Rdata, v); o.Kind != "ARecord" && o.Kind != "AAAARecord" {
+		if d.Rdata = append(d.Rdata, v); !slices.Contains([]string{"ARecord", "AAAARecord", AnyTypeKind}, o.Kind) {
 			break // The other kinds hold one value.
 		}
 	}
