@@ -178,6 +178,8 @@ func recordProblems(r v1beta1.Record, t *model.Object, o outcome) []string {
 		l.want(s.PublishedName+"." == o.declaration.Name, "publishedName %q, want %s", s.PublishedName, o.declaration.Name)
 	} else {
 		l.condition(s.Conditions, "Ready", metav1.ConditionFalse, "ReconcileFailed", generation)
+		kept := o.verdict.Blocked && s.PublishedName+"." == o.declaration.Name
+		l.want(s.PublishedName == "" || kept, "publishedName %q of a record that is not served", s.PublishedName)
 	}
 	return l.all
 }

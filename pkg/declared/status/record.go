@@ -48,7 +48,7 @@ type RecordFacts struct {
 	Accepted, Programmed Verdict
 	// ReadyReason is why the record is not ready, if it is not.
 	ReadyReason string
-	// Absent is true if no primary holds data of a record that is not accepted.
+	// Absent is true if no primary holds what the status describes of a record that is not programmed.
 	Absent bool
 }
 
@@ -71,12 +71,12 @@ func Record(prev v1beta1.RecordStatus, f RecordFacts, now time.Time) v1beta1.Rec
 	if prev.ZoneRef != nil && prev.ZoneRef.Name == ref.Name {
 		ref.LastReconciledAt = prev.ZoneRef.LastReconciledAt
 	}
-	if programmed && (prev.RecordHash != f.Hash || prev.PublishedName != f.Owner || prev.Zone != next.Zone) {
+	switch {
+	case programmed && (prev.RecordHash != f.Hash || prev.PublishedName != f.Owner || prev.Zone != next.Zone):
 		at := metav1.NewTime(now.Truncate(time.Second))
 		next.RecordHash, next.PublishedName, next.LastUpdated = f.Hash, f.Owner, &at
 		ref.LastReconciledAt = &at
-	}
-	if f.Absent {
+	case !programmed && f.Absent:
 		next.PublishedName, next.RecordHash = "", ""
 	}
 	next.ZoneRef = ref

@@ -50,6 +50,10 @@ func TestRecordKeepsWhatIsInDNSUntilTheNewDataIsProgrammed(t *testing.T) {
 	if c := meta.FindStatusCondition(waiting.Conditions, Ready); c.Status != metav1.ConditionFalse || c.Reason != ReconcileFailed || c.ObservedGeneration != 2 {
 		t.Errorf("Ready is %+v", c)
 	}
+	renamed.Absent = true
+	if gone := Record(published, renamed, late); gone.PublishedName != "" || gone.RecordHash != "" {
+		t.Errorf("the status tells of data that is not in DNS any more: %+v", gone)
+	}
 	renamed.Programmed = True(Programmed, "served")
 	done := Record(waiting, renamed, late)
 	if done.PublishedName != "web.example.com" || done.RecordHash != "b" || !done.LastUpdated.Time.Equal(late) {

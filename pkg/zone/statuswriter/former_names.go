@@ -71,8 +71,8 @@ func (e SyncCompleted) isFollowed() bool {
 	})
 }
 
-// removeFormerNames removes the annotation of an object's former names once none of keys that it does not declare any more waits for
-// anything, and no secondary may still answer with one of them.
+// removeFormerNames removes the annotation of an object's former names once none of its former keys waits for anything, and no secondary may
+// still answer with one of them.
 func (w *Writer) removeFormerNames(ctx context.Context, o source.Object, keys []rrset.Key, passes ...SyncCompleted) error {
 	if _, noted := o.GetAnnotations()[v1beta1.FormerNamesAnnotation]; !noted {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -240,6 +241,37 @@ func TestARecordThatLostIsAbsentOnceItsDataIsSeenToBeGone(t *testing.T) {
 				if got := e.isAbsent(d, record, keys); got != c.want {
 					t.Errorf("absent: %t", got)
 				}
+			}
+		})
+	}
+}
+
+// A record that was renamed to a name at which it cannot be served is absent once its data is gone from the former one.
+func TestRenamedRecordIsAbsentOnceItsDataIsGone(t *testing.T) {
+	e, objects := settled(t, 1)
+	record := objects[0].(v1beta1.Record)
+	var own source.Declaration
+	for _, d := range e.Desired.Of(source.KeyOf(record)) {
+		own = d
+	}
+	former := rrset.Key{Name: "former." + e.Desired.Name, Type: own.Key.Type}
+	for name, c := range map[string]struct {
+		published string
+		stuck     []rrset.Key
+		want      bool
+	}{
+		"gone":                   {"former.example.com", []rrset.Key{own.Key}, true},
+		"still there":            {"former.example.com", []rrset.Key{own.Key, former}, false},
+		"other data at its name": {strings.TrimSuffix(own.Key.Name, "."), []rrset.Key{own.Key}, false},
+		"never served":           {"", []rrset.Key{own.Key}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			record.GetRecordStatus().PublishedName, e.Unprogrammed = c.published, map[rrset.Key]status.Verdict{}
+			for _, k := range c.stuck {
+				e.Unprogrammed[k] = status.False(status.Conflict, "")
+			}
+			if got := e.isAbsent(own, record, source.PublishedKeys(record, e.Desired.Name)); got != c.want {
+				t.Errorf("absent: %t", got)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package statuswriter
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -81,10 +82,14 @@ func (w *Writer) writeRecordStatus(ctx context.Context, record v1beta1.Record, e
 	return w.removeFormerNames(ctx, record, keys, e)
 }
 
-// isAbsent reports whether a pass has seen that no primary holds anything of a record that is not accepted. keys are the RRsets that it
-// may have data in.
+// isAbsent reports whether a pass has seen that no primary holds what the status describes of a record that is not accepted, or was renamed.
+// keys are the RRsets that it may have data in.
 func (e SyncCompleted) isAbsent(d source.Declaration, record v1beta1.Record, keys []rrset.Key) bool {
-	return !d.Accepted && e.hasSettled(d.Ref.Generation, record) && !e.isAnyStuck(keys)
+	if published := record.GetRecordStatus().PublishedName; d.Accepted && (published == "" || published+"." == d.Key.Name) {
+		return false
+	}
+	former := slices.DeleteFunc(slices.Clone(keys), func(k rrset.Key) bool { return d.Accepted && k == d.Key })
+	return e.hasSettled(d.Ref.Generation, record) && !e.isAnyStuck(former)
 }
 
 // isProgrammed reports whether a record's status says that its present data is programmed. Such a record keeps that status while a
