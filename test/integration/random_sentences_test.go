@@ -50,7 +50,7 @@ func (w *randomWorld) sentenceProblems(ctx context.Context, zones map[string]zon
 	if err != nil {
 		return nil, err
 	}
-	f := facts{Zones: zones, Objects: objectFactsOf(w.objects, declared)}
+	f := facts{Zones: zones, Objects: w.objectFacts(declared)}
 	for pod := range servers {
 		f.Pods = append(f.Pods, pod)
 	}
@@ -69,10 +69,17 @@ func (w *randomWorld) sentenceProblems(ctx context.Context, zones map[string]zon
 	return askJudge(w, f)
 }
 
-func objectFactsOf(objects []*model.Object, declared map[*zoneState][]*model.Declaration) map[string]objectFacts {
+func (w *randomWorld) objectFacts(declared map[*zoneState][]*model.Declaration) map[string]objectFacts {
 	all := map[string]objectFacts{}
-	for _, o := range objects {
+	for _, o := range w.objects {
 		all[strings.ToLower(o.Kind)+"."+o.Name] = objectFacts{Zones: []string{}, Values: [][2]any{}}
+	}
+	for _, z := range w.zones {
+		own := objectFacts{Zones: []string{z.dnsName()}, Values: [][2]any{{z.Name + " NS", z.TTL}}}
+		for server := range z.Addresses {
+			own.Values = append(own.Values, [2]any{server + " A", z.TTL})
+		}
+		all["dnszone."+z.Object] = own
 	}
 	for z, ds := range declared {
 		for _, d := range ds {
