@@ -3,7 +3,9 @@ package offline
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
+	"golang.org/x/net/idna"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -28,6 +30,9 @@ func nullFields(path *field.Path, value any, found map[string]bool) map[string]b
 func adviseQuotes(problems field.ErrorList, nulls map[string]bool) field.ErrorList {
 	for _, problem := range problems {
 		is := fmt.Sprint(problem.BadValue)
+		if name, spelling := asciiSpelling(problem.BadValue); spelling != "" && strings.Contains(problem.Detail, "labels of 1 to 63") {
+			problem.Detail = fmt.Sprintf("%s; %q is %q in DNS (RFC 5891)", problem.Detail, name, spelling)
+		}
 		composed := is == "object" || is == "array"
 		switch {
 		case problem.Type == field.ErrorTypeRequired && nulls[problem.Field]:
@@ -45,4 +50,17 @@ func adviseQuotes(problems field.ErrorList, nulls map[string]bool) field.ErrorLi
 		}
 	}
 	return problems
+}
+
+// asciiSpelling is the form in DNS of a name with letters of other scripts; empty if it has none.
+func asciiSpelling(value any) (name, spelling string) {
+	name, _ = value.(string)
+	if strings.IndexFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
+		return name, ""
+	}
+	spelling, err := idna.New(idna.MapForLookup(), idna.StrictDomainName(false)).ToASCII(name)
+	if err != nil {
+		return name, ""
+	}
+	return name, spelling
 }

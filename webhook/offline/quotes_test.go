@@ -15,6 +15,7 @@ func TestQuotesAreMissing(t *testing.T) {
 		`{name: y, type: PTR, data: ['a.test.']}`:   `YAML takes it for boolean: put it in quotes`,
 		`{name: "10", type: TYPE65280, data: [10]}`: `spec.data[0] in body must be of type string: "integer"; YAML takes it for integer: put it in quotes`,
 		`{name: "y", type: "NULL", data: ['\# 0']}`: "",
+		`{name: "bücher.a", type: A, data: [a]}`:    `such as "\032" for a blank; "bücher.a" is "xn--bcher-kva.a" in DNS (RFC 5891)`,
 		`{name: "y", data: ['\# 0']}`:               `spec.type: Required value`,
 		`{name: {a: b}, type: A, data: [a]}`:        `must be of type string: "object"; write a text`,
 		`{name: a, type: A, data: 192.0.2.1}`:       `must be of type array: "string"; write a list, such as ["a", "b"]`,
