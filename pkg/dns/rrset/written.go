@@ -66,10 +66,10 @@ func checkWritten(rrtype uint16, rdata string) error {
 	return nil
 }
 
-// location is the form of RFC 1876 section 3, with the limits of its numbers' digits as BIND has them.
-var location = regexp.MustCompile(`^[0-9]{1,2}( [0-9]{1,2}( [0-9]{1,2}([.][0-9]{0,3})?)?)? [NSns] ` +
-	`[0-9]{1,3}( [0-9]{1,2}( [0-9]{1,2}([.][0-9]{0,3})?)?)? [EWew] ` +
-	`-?[0-9]{1,8}([.][0-9]{0,2})?m?( [0-9]{1,8}([.][0-9]{0,2})?m?){0,3}$`)
+// location is the form of RFC 1876 section 3, with as many digits as BIND takes; zeros before them do not count.
+var location = regexp.MustCompile(`^0*[0-9]{1,2}( 0*[0-9]{1,2}( 0*[0-9]{1,2}([.][0-9]{0,3})?)?)? [NSns] ` +
+	`0*[0-9]{1,3}( 0*[0-9]{1,2}( 0*[0-9]{1,2}([.][0-9]{0,3})?)?)? [EWew] ` +
+	`-?0*[0-9]{1,8}([.][0-9]{0,2})?m?( 0*[0-9]{1,8}([.][0-9]{0,2})?m?){0,3}$`)
 
 func isLocation(rdata string) bool {
 	return location.MatchString(strings.Join(strings.Fields(rdata), " "))
