@@ -114,7 +114,13 @@ func (r *checkRun) checkObject(ctx context.Context, o manifest.Object, namespace
 		return r.addTyped(o, false) // Zones select records by its labels.
 	}
 	if !known {
-		if names := r.kindNames(gvk.Group); len(names) > 0 {
+		if meant := r.meantKind(gvk); meant.Version != "" && meant.Version != gvk.Version {
+			r.checked++
+			r.addFinding(o, Error, "kind", "apiVersion", fmt.Sprintf("apiVersion: %s has no kind %s: write %s", o.GetAPIVersion(), gvk.Kind, meant.GroupVersion()))
+		} else if meant.Kind != "" {
+			r.checked++
+			r.addFinding(o, Error, "kind", "kind", fmt.Sprintf("kind: %s has no kind %s: write %s", o.GetAPIVersion(), gvk.Kind, meant.Kind))
+		} else if names := r.kindNames(gvk.Group); len(names) > 0 {
 			r.checked++
 			r.addFinding(o, Error, "kind", "kind", fmt.Sprintf("kind: %s has no kind %s; the group has %s", o.GetAPIVersion(), gvk.Kind, strings.Join(names, ", ")))
 		} else if meant := r.mistypedGroup(gvk); meant != "" {
@@ -225,6 +231,16 @@ func isAlmost(a, b string) bool {
 		a, b = a[:len(a)-1], b[:len(b)-1]
 	}
 	return len(b) <= few
+}
+
+// meantKind returns the kind of an unknown one's group that has its name, in any case; none if there is none.
+func (r *checkRun) meantKind(gvk kubeschema.GroupVersionKind) kubeschema.GroupVersionKind {
+	for known := range r.kinds {
+		if known.Group == gvk.Group && strings.EqualFold(known.Kind, gvk.Kind) {
+			return known
+		}
+	}
+	return kubeschema.GroupVersionKind{}
 }
 
 // kindNames returns the kinds of a group, none when it is not ours.

@@ -3,7 +3,9 @@ package offline
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
+	"golang.org/x/net/idna"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -24,15 +26,41 @@ func nullFields(path *field.Path, value any, found map[string]bool) map[string]b
 	return found
 }
 
-// adviseQuotes says of values that YAML takes for no text, such as 10, y and NULL, what to do.
+// adviseQuotes says of values that YAML takes for something else than the field has, such as 10, y and NULL, what to do.
 func adviseQuotes(problems field.ErrorList, nulls map[string]bool) field.ErrorList {
 	for _, problem := range problems {
+		is := fmt.Sprint(problem.BadValue)
+		if name, spelling := asciiSpelling(problem.BadValue); spelling != "" && strings.Contains(problem.Detail, "labels of 1 to 63") {
+			problem.Detail = fmt.Sprintf("%s; %q is %q in DNS (RFC 5891)", problem.Detail, name, spelling)
+		}
+		composed := is == "object" || is == "array"
 		switch {
 		case problem.Type == field.ErrorTypeRequired && nulls[problem.Field]:
 			problem.Detail = strings.TrimPrefix(problem.Detail+"; YAML takes an unquoted NULL, null or ~ for no value: put it in quotes", "; ")
+		case problem.Type == field.ErrorTypeInvalid && strings.HasPrefix(problem.Detail, "unknown field") && (problem.Field == "spec.zoneRef" || problem.Field == "spec.zone"):
+			problem.Detail += "; a record names no zone: the zone selects it by its labels (recordsFrom)"
+		case strings.Contains(problem.Detail, "must be of type string") && composed:
+			problem.Detail += "; write a text"
 		case strings.Contains(problem.Detail, "must be of type string"):
-			problem.Detail += fmt.Sprintf("; YAML takes it for %v: put it in quotes", problem.BadValue)
+			problem.Detail += fmt.Sprintf("; YAML takes it for %s: put it in quotes", is)
+		case strings.Contains(problem.Detail, "must be of type array"):
+			problem.Detail += `; write a list, such as ["a", "b"]`
+		case strings.Contains(problem.Detail, "must be of type integer") && is == "string":
+			problem.Detail += "; write a whole number without quotes and units"
 		}
 	}
 	return problems
+}
+
+// asciiSpelling is the form in DNS of a name with letters of other scripts; empty if it has none.
+func asciiSpelling(value any) (name, spelling string) {
+	name, _ = value.(string)
+	if strings.IndexFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
+		return name, ""
+	}
+	spelling, err := idna.New(idna.MapForLookup(), idna.StrictDomainName(false)).ToASCII(name)
+	if err != nil {
+		return name, ""
+	}
+	return name, spelling
 }

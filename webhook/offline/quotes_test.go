@@ -15,7 +15,13 @@ func TestQuotesAreMissing(t *testing.T) {
 		`{name: y, type: PTR, data: ['a.test.']}`:   `YAML takes it for boolean: put it in quotes`,
 		`{name: "10", type: TYPE65280, data: [10]}`: `spec.data[0] in body must be of type string: "integer"; YAML takes it for integer: put it in quotes`,
 		`{name: "y", type: "NULL", data: ['\# 0']}`: "",
+		`{name: "bücher.a", type: A, data: [a]}`:    `such as "\032" for a blank; "bücher.a" is "xn--bcher-kva.a" in DNS (RFC 5891)`,
 		`{name: "y", data: ['\# 0']}`:               `spec.type: Required value`,
+		`{name: {a: b}, type: A, data: [a]}`:        `must be of type string: "object"; write a text`,
+		`{name: a, type: A, data: 192.0.2.1}`:       `must be of type array: "string"; write a list, such as ["a", "b"]`,
+		`{name: a, ttl: 5m, type: A, data: [a]}`:    `must be of type integer: "string"; write a whole number without quotes and units`,
+		`{name: a, TTL: 5, type: A, data: [a]}`:     `spec.TTL: Invalid value: unknown field; write ttl`,
+		`{name: a, zoneRef: x, type: A, data: [a]}`: `spec.zoneRef: Invalid value: unknown field; a record names no zone: the zone selects it by its labels (recordsFrom)`,
 	} {
 		text := "apiVersion: bindy.firestoned.io/v1beta1\nkind: DNSRecord\nmetadata: {name: a}\nspec: " + spec + "\n"
 		o := NewOptions()

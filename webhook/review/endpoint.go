@@ -93,6 +93,9 @@ func reviewEndpoint(path *field.Path, endpoint *v1alpha1.Endpoint, namespace str
 	case key.Type == 0 && endpoint.RecordType == "":
 		return nil, fmt.Sprintf("%s: it is empty, and Lockstep does not guess types: it is stored for other programs; YAML takes an unquoted NULL for no value: put it in quotes",
 			path.Child("recordType"))
+	case key.Type == 0 && rrset.DeclarableType(endpoint.RecordType) != 0:
+		return nil, fmt.Sprintf("%s: %q is not published here, and stored for other programs: types are in upper case; write %q",
+			path.Child("recordType"), endpoint.RecordType, strings.ToUpper(endpoint.RecordType))
 	case key.Type == 0:
 		return nil, fmt.Sprintf("%s: Lockstep does not publish type %q: it is stored for other programs", path.Child("recordType"), endpoint.RecordType)
 	case zone == nil && err != nil:

@@ -351,10 +351,11 @@ func TestReviewWarnsOfEndpoints(t *testing.T) {
 		object string
 		want   []string // words of each warning
 	}{
-		"published":       {endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`), nil},
-		"no zone":         {endpoint(outside(1)), []string{`spec.endpoints[0].dnsName: no DNSZone takes "a.elsewhere.test"`}},
-		"a type unknown":  {endpoint(`{dnsName: a.example.com, recordType: ALIAS, targets: [x]}`), []string{`spec.endpoints[0].recordType: Lockstep does not publish type "ALIAS"`}},
-		"a type left out": {endpoint(`{dnsName: a.example.com, targets: [x]}`), []string{"spec.endpoints[0].recordType"}},
+		"published":            {endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`), nil},
+		"no zone":              {endpoint(outside(1)), []string{`spec.endpoints[0].dnsName: no DNSZone takes "a.elsewhere.test"`}},
+		"a type in lower case": {endpoint(`{dnsName: a.example.com, recordType: cname, targets: [x]}`), []string{`spec.endpoints[0].recordType: "cname" is not published here, and stored for other programs: types are in upper case; write "CNAME"`}},
+		"a type unknown":       {endpoint(`{dnsName: a.example.com, recordType: ALIAS, targets: [x]}`), []string{`spec.endpoints[0].recordType: Lockstep does not publish type "ALIAS"`}},
+		"a type left out":      {endpoint(`{dnsName: a.example.com, targets: [x]}`), []string{"spec.endpoints[0].recordType"}},
 		"not admitted": {
 			strings.Replace(endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`), "namespace: dns", "namespace: strangers", 1),
 			[]string{"admits the namespace"},

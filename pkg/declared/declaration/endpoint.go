@@ -110,6 +110,11 @@ func endpointValues(rrtype uint16, targets []string) recordValues {
 	for i, target := range targets {
 		value, spelled, err := endpointValue(rrtype, target)
 		if err != nil {
+			if rest := behindHeader(rrtype, target); rest != "" {
+				if _, _, unread := endpointValue(rrtype, rest); unread == nil {
+					err = wholeLineError(target, rest)
+				}
+			}
 			errs = append(errs, fmt.Errorf("targets[%d]: %w", i, err))
 			continue
 		}

@@ -19,6 +19,9 @@ func OwnerName(recordName, zone string) (string, error) {
 		return "", fmt.Errorf("zone name: %w", err)
 	}
 	owner, err := resolveName(recordName, origin)
+	if repeated := (*repeatedZoneError)(nil); errors.As(err, &repeated) {
+		return "", fmt.Errorf("%s; write %q", repeated.what(), repeated.short)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -64,9 +67,20 @@ func resolveName(name, origin string) (string, error) {
 		if own != origin {
 			short = own[:len(own)-len(origin)-1]
 		}
-		return "", fmt.Errorf("%q repeats the zone's name and would become %s; write %q, or %q with the final dot", name, full, short, own)
+		return "", &repeatedZoneError{name, full, short, own}
 	}
 	return full, nil
+}
+
+// repeatedZoneError says that a relative name ends in the zone's own: it would be full, and should be short, or own where names may be complete.
+type repeatedZoneError struct{ name, full, short, own string }
+
+func (e *repeatedZoneError) what() string {
+	return fmt.Sprintf("%q repeats the zone's name and would become %s", e.name, e.full)
+}
+
+func (e *repeatedZoneError) Error() string {
+	return fmt.Sprintf("%s; write %q, or %q with the final dot", e.what(), e.short, e.own)
 }
 
 // spellName spells a canonical name of resolveName as it is written.

@@ -49,7 +49,7 @@ func TestOwnerNameRefuses(t *testing.T) {
 		"outside":               {"www.example.org.", "outside the zone example.com."},
 		"above":                 {"com.", "outside the zone"},
 		"same ending":           {"badexample.com.", "outside the zone"},
-		"zone repeated":         {"www.example.com", `write "www", or "www.example.com." with the final dot`},
+		"zone repeated":         {"www.example.com", `would become www.example.com.example.com.; write "www"`},
 		"zone name as apex":     {"example.com", `write "@"`},
 		"star inside":           {"a.*", "whole first label"},
 		"star in a label":       {"a*", "whole first label"},

@@ -24,6 +24,11 @@ func typedValues(mnemonic string, data []string, origin string) recordValues {
 		field := fmt.Sprintf("spec.data[%d]", i)
 		canonical, spelled, note, err := readRelative(rrtype, field, text, origin)
 		if err != nil {
+			if rest := behindHeader(rrtype, text); rest != "" {
+				if _, _, _, unread := readRelative(rrtype, field, rest, origin); unread == nil {
+					err = fmt.Errorf("%s: %w", field, wholeLineError(text, rest))
+				}
+			}
 			errs = append(errs, err)
 			continue
 		}
@@ -36,6 +41,26 @@ func typedValues(mnemonic string, data []string, origin string) recordValues {
 	}
 	d.err = errors.Join(errs...)
 	return d.checkLimits("spec.data").checkSingle("spec.data")
+}
+
+// behindHeader is the data of a whole line of a zone file, with its name, TTL, class and type; empty if the text is none.
+func behindHeader(rrtype uint16, text string) string {
+	rest := text
+	const most = 4 // name, TTL, class, type
+	for range most {
+		word, behind, more := strings.Cut(strings.TrimLeft(rest, " \t"), " ")
+		if rest = behind; !more {
+			return ""
+		}
+		if strings.EqualFold(word, rrset.TypeName(rrtype)) {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return ""
+}
+
+func wholeLineError(text, rest string) error {
+	return fmt.Errorf("%q is a line of a zone file; write its data alone: %s", shortenText(text), shortenText(rest))
 }
 
 // readType reads the mnemonic of a type that can be declared.
@@ -119,6 +144,9 @@ func readHost(rrtype uint16, field, text, origin string) (canonical, spelled, no
 		return "", "", "", err
 	}
 	if canonical, err = rrset.Parse(rrset.Key{Type: rrtype}, spelled+host); err != nil {
+		if _, own := rrset.Parse(rrset.Key{Type: rrtype}, spelled+text); own != nil {
+			err = own // Quotes what the user wrote.
+		}
 		return "", "", "", fmt.Errorf("%s: %w", field, err)
 	}
 	return canonical, strings.TrimSuffix(canonical, host) + spelledHost, note, nil

@@ -143,7 +143,7 @@ func TestBuildDecides(t *testing.T) {
 		},
 		"all reasons of one record": {
 			records: []v1beta1.Record{dnsRecord(object("https", 1), "www", "HTTPS", "x", "1 .", "y")},
-			want:    map[string]string{"https": `Invalid: spec.data[0]: HTTPS rdata "x": bad SVCB priority: "x"; spec.data[2]: HTTPS rdata "y": `},
+			want:    map[string]string{"https": `Invalid: spec.data[0]: HTTPS rdata "x": bad SVCB priority: "x"; the data is priority, target and parameters, as in 1 . alpn=h2,h3; spec.data[2]: HTTPS rdata "y": `},
 		},
 		"DS of a delegation, the older": {
 			records: []v1beta1.Record{dnsRecord(object("ds", 2), "sub", "DS", "1 13 9 AB"), nsRecord(object("ns", 1), "sub", "ns.example.org.")},

@@ -114,6 +114,9 @@ func readOther(rrtype uint16, words []word, origin name) rdata {
 		return rdata{size: size, problem: fmt.Sprintf("BIND reads no %s record with the data %s", rrset.TypeName(rrtype), written)}
 	}
 	text, _, err := rrset.ParseRelative(rrtype, written, origin.text)
+	if err == nil {
+		err = rrset.CheckContents(rrtype, text)
+	}
 	if err != nil {
 		return rdata{size: size, problem: err.Error()}
 	}
@@ -125,14 +128,9 @@ var locationWord = regexp.MustCompile(`^(-?[0-9]+([.][0-9]{0,2})?m?|[0-9]+[.][0-
 
 // asBINDWrites is false for words that package rrset takes and BIND does not.
 func asBINDWrites(rrtype uint16, words []word) bool {
-	const fields = 4 // of TLSA and SMIMEA, of which the last is not empty
 	switch rrtype {
-	case dns.TypeHINFO:
-		return len(words) == 2
 	case dns.TypeURI:
 		return len(words) == 3 && words[2].quoted
-	case dns.TypeTLSA, dns.TypeSMIMEA:
-		return len(words) >= fields
 	case dns.TypeLOC:
 		return !slices.ContainsFunc(words, func(w word) bool { return !locationWord.MatchString(w.text) })
 	}
@@ -252,6 +250,18 @@ func (f *fields) text(most int) string {
 	raw, err := readString(f.next("a text"), most)
 	if err != nil && f.err == nil {
 		f.err = err
+	}
+	f.size += 1 + len(raw)
+	return quote(raw)
+}
+
+// naptrRegexp takes the third text of a NAPTR record. An expression that is not surely right is doubtful.
+func (f *fields) naptrRegexp() string {
+	raw, err := readString(f.next("a substitution"), maxString)
+	if f.err == nil {
+		if f.err = err; err == nil {
+			f.doubt, f.err = rrset.CheckSubstitution(string(raw))
+		}
 	}
 	f.size += 1 + len(raw)
 	return quote(raw)

@@ -283,7 +283,7 @@ func (r *reader) record(words []word, place Place) error {
 	if err != nil {
 		return err
 	}
-	if err := checkType(h.rrtype); err != nil {
+	if err := checkType(h.rrtype); err != nil && h.foreign == "" {
 		return err
 	}
 	known := r.setTTL(h)

@@ -58,11 +58,14 @@ func Parse(key Key, rdata string) (string, error) {
 }
 
 // ParseRelative parses rdata in which names without a final dot are relative to the origin, as in a zone file. It is for types without
-// rules of their own; spelled keeps upper and lower case.
+// rules of their own; spelled keeps upper and lower case. The error says what the type's data looks like.
 func ParseRelative(rrtype uint16, rdata, origin string) (canonical, spelled string, err error) {
+	if err := checkWritten(rrtype, rdata); err != nil {
+		return "", "", fmt.Errorf("%s rdata %q: %w", TypeName(rrtype), shorten(rdata), err)
+	}
 	rr, err := parseGeneric(dns.RR_Header{Name: ".", Rrtype: rrtype, Class: dns.ClassINET}, rdata, origin)
 	if err != nil {
-		return "", "", fmt.Errorf("%s rdata %q: %w", TypeName(rrtype), shorten(rdata), err)
+		return "", "", fmt.Errorf("%s rdata %q: %w", TypeName(rrtype), shorten(rdata), explainUnread(rrtype, rdata, err))
 	}
 	_, _, canonical = FromRR(rr)
 	if spelled = canonical; hasFoldedNames(rr) {

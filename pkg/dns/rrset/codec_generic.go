@@ -90,6 +90,8 @@ func parseGeneric(h dns.RR_Header, rdata, origin string) (dns.RR, error) {
 		if rdata, numbered, err = cutNumberedKeys(rdata); err != nil {
 			return nil, err
 		}
+	case h.Rrtype == dns.TypeNAPTR:
+		rdata = quoteTexts(rdata)
 	default:
 		rdata = replaceMnemonics(h.Rrtype, rdata)
 	}

@@ -22,28 +22,51 @@ var dsSizes = map[uint8]int{dns.SHA1: 20, dns.SHA256: 32, dns.SHA384: 48}
 
 // CheckContents refuses canonical rdata that has the form of its type and cannot be right: servers refuse it, and with it the whole update.
 func CheckContents(rrtype uint16, rdata string) error {
-	if digestSizes[rrtype] == nil && rrtype != dns.TypeHTTPS && rrtype != dns.TypeSVCB {
+	check := contentChecks[rrtype]
+	if check == nil {
 		return nil
 	}
 	rr, err := ToRR(Key{Name: ".", Type: rrtype}, 0, rdata)
 	if err != nil {
 		return err
 	}
-	switch rr := rr.(type) {
-	case *dns.DS:
-		return checkDigest(rrtype, rr.DigestType, rr.Digest)
-	case *dns.DLV:
-		return checkDigest(rrtype, rr.DigestType, rr.Digest)
-	case *dns.TA:
-		return checkDigest(rrtype, rr.DigestType, rr.Digest)
-	case *dns.SSHFP:
-		return checkDigest(rrtype, rr.Type, rr.FingerPrint)
-	case *dns.ZONEMD:
-		return checkDigest(rrtype, rr.Hash, rr.Digest)
-	case *dns.HTTPS:
-		return checkParameters(rr.Value)
-	case *dns.SVCB:
-		return checkParameters(rr.Value)
+	return check(rr)
+}
+
+// contentChecks are the checks by type, of RRs that have the Go type of miekg/dns.
+var contentChecks = map[uint16]func(dns.RR) error{
+	dns.TypeDS:     checkOf(func(r *dns.DS) error { return checkDigest(dns.TypeDS, r.DigestType, r.Digest) }),
+	dns.TypeDLV:    checkOf(func(r *dns.DLV) error { return checkDigest(dns.TypeDLV, r.DigestType, r.Digest) }),
+	dns.TypeTA:     checkOf(func(r *dns.TA) error { return checkDigest(dns.TypeTA, r.DigestType, r.Digest) }),
+	dns.TypeSSHFP:  checkOf(func(r *dns.SSHFP) error { return checkDigest(dns.TypeSSHFP, r.Type, r.FingerPrint) }),
+	dns.TypeZONEMD: checkOf(func(r *dns.ZONEMD) error { return checkDigest(dns.TypeZONEMD, r.Hash, r.Digest) }),
+	dns.TypeHTTPS:  checkOf(func(r *dns.HTTPS) error { return checkParameters(r.Value) }),
+	dns.TypeSVCB:   checkOf(func(r *dns.SVCB) error { return checkParameters(r.Value) }),
+	dns.TypeTLSA:   checkOf(func(r *dns.TLSA) error { return checkEnd(r.Certificate, "usage, selector and matching type") }),
+	dns.TypeSMIMEA: checkOf(func(r *dns.SMIMEA) error { return checkEnd(r.Certificate, "usage, selector and matching type") }),
+	dns.TypeCERT:   checkOf(func(r *dns.CERT) error { return checkEnd(r.Certificate, "type, key tag and algorithm") }),
+	dns.TypeNAPTR: checkOf(func(r *dns.NAPTR) error {
+		text, _, err := nextString(`"` + r.Regexp + `"`)
+		if err == nil {
+			_, err = CheckSubstitution(text)
+		}
+		return err
+	}),
+}
+
+func checkOf[R dns.RR](check func(R) error) func(dns.RR) error {
+	return func(rr dns.RR) error {
+		if r, ok := rr.(R); ok {
+			return check(r)
+		}
+		return nil
+	}
+}
+
+// checkEnd refuses data that ends behind its numbers.
+func checkEnd(data, numbers string) error {
+	if data == "" {
+		return fmt.Errorf("nothing follows %s", numbers)
 	}
 	return nil
 }
@@ -63,7 +86,13 @@ func checkParameters(parameters []dns.SVCBKeyValue) error {
 	for _, parameter := range parameters {
 		switch p := parameter.(type) {
 		case *dns.SVCBMandatory:
-			for _, key := range p.Code {
+			if len(p.Code) == 0 {
+				return errors.New("mandatory names no parameter; name some, such as mandatory=alpn, or leave it out (RFC 9460 section 8)")
+			}
+			for i, key := range p.Code {
+				if slices.Contains(p.Code[:i], key) {
+					return fmt.Errorf("mandatory lists %s twice (RFC 9460 section 8)", key)
+				}
 				if key == dns.SVCB_MANDATORY || !has(key) {
 					return fmt.Errorf("mandatory lists %s, which is no other parameter of this record (RFC 9460 section 8)", key)
 				}

@@ -25,6 +25,18 @@ func completeLocation(rdata string) string {
 	return strings.Join(out, " ")
 }
 
+// quoteTexts puts the three texts of a NAPTR record in quotes, as miekg/dns wants them.
+func quoteTexts(rdata string) string {
+	words := parameterWords(rdata)
+	const first, last = 2, 4
+	for i := first; i <= last && i < len(words)-1; i++ {
+		if words[i][0] != '"' {
+			words[i] = `"` + words[i] + `"`
+		}
+	}
+	return strings.Join(words, " ")
+}
+
 // namedKeys is how many keys of services have names in miekg/dns, which reads these by name only.
 const namedKeys = int(dns.SVCB_OHTTP) + 1
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -135,7 +136,7 @@ func (r *kindRules) checkShape(obj, old map[string]any) field.ErrorList {
 	var problems field.ErrorList
 	options := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
 	for _, path := range pruning.PruneWithOptions(obj, r.structural, true, options) {
-		problems = append(problems, &field.Error{Type: field.ErrorTypeInvalid, Field: path, BadValue: field.OmitValueType{}, Detail: "unknown field"})
+		problems = append(problems, &field.Error{Type: field.ErrorTypeInvalid, Field: path, BadValue: field.OmitValueType{}, Detail: "unknown field" + r.meantField(path)})
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(obj, r.structural)
 	defaulting.Default(obj, r.structural)
@@ -143,4 +144,34 @@ func (r *kindRules) checkShape(obj, old map[string]any) field.ErrorList {
 		return append(problems, validation.ValidateCustomResource(nil, obj, r.schema)...)
 	}
 	return append(problems, validation.ValidateCustomResourceUpdate(nil, obj, old, r.schema)...)
+}
+
+// meantField says which field an unknown one was probably meant to be: the same in another case, or the labels of a selector.
+func (r *kindRules) meantField(path string) string {
+	parent := r.structural
+	steps := strings.Split(path, ".")
+	for _, step := range steps[:len(steps)-1] {
+		name, index, _ := strings.Cut(step, "[")
+		below, known := parent.Properties[name]
+		if !known {
+			return ""
+		}
+		parent = &below
+		for range strings.Count(index, "]") {
+			if parent.Items == nil {
+				return ""
+			}
+			parent = parent.Items
+		}
+	}
+	name := steps[len(steps)-1]
+	for known := range parent.Properties {
+		if strings.EqualFold(known, name) {
+			return "; write " + known
+		}
+	}
+	if _, selector := parent.Properties["matchLabels"]; selector {
+		return "; labels belong in matchLabels"
+	}
+	return ""
 }

@@ -1,4 +1,4 @@
-package masterfile
+package rrset
 
 import (
 	"errors"
@@ -7,48 +7,41 @@ import (
 	"strings"
 )
 
-// naptrRegexp takes the third text of a NAPTR record: empty, or a substitution !expression!replacement!flags (RFC 3402 section
-// 3.2), which BIND checks. An expression that is not surely right is doubtful.
-func (f *fields) naptrRegexp() string {
-	w := f.next("a substitution")
-	raw, err := readString(w, maxString)
-	if f.err == nil {
-		f.err = err
+// CheckSubstitution refuses the regexp of a NAPTR record if BIND does: it is empty, or !expression!replacement!flags (RFC 3402 section 3.2).
+// The doubt is about an expression that BIND may refuse or not.
+func CheckSubstitution(text string) (doubt, err error) {
+	if text == "" {
+		return nil, nil
 	}
-	if len(raw) > 0 && f.err == nil {
-		f.checkSubstitution(string(raw))
-	}
-	f.size += 1 + len(raw)
-	return quote(raw)
-}
-
-func (f *fields) checkSubstitution(text string) {
 	parts, err := splitSubstitution(text)
 	if err != nil {
-		f.err = err
-		return
+		return nil, err
 	}
 	expression, replacement := parts[0], parts[1]
-	groups, ok := countGroups(expression)
-	if !ok {
-		f.doubt = errors.New("the expression of its substitution is none that BIND certainly reads")
+	groups, certain := countGroups(expression)
+	switch broken := brokenExpression(expression); {
+	case broken != nil:
+		return nil, broken
+	case !certain:
+		return errors.New("the expression of its substitution is none that BIND certainly reads"), nil
 	}
 	for i := 0; i+1 < len(replacement); i++ {
 		if replacement[i] != '\\' {
 			continue
 		}
 		i++
-		if c := replacement[i]; ok && isDigit(c) && (c == '0' || int(c-'0') > groups) {
-			f.err = errors.New("the replacement refers to a group that the expression does not have")
+		if c := replacement[i]; c == '0' || c > '0' && c <= '9' && int(c-'0') > groups {
+			return nil, errors.New("the replacement refers to a group that the expression does not have")
 		}
 	}
+	return nil, nil
 }
 
 // splitSubstitution cuts a substitution at its first character, which is not escaped, into expression, replacement and flags.
 func splitSubstitution(text string) (parts [3]string, err error) {
 	delimiter := text[0]
 	wrong := errors.New("the substitution is not !expression!replacement! (RFC 3402 section 3.2)")
-	if isDigit(delimiter) || strings.IndexByte("\\i\x00", delimiter) >= 0 || strings.IndexByte(text, 0) >= 0 {
+	if strings.IndexByte("0123456789\\i\x00", delimiter) >= 0 || strings.IndexByte(text, 0) >= 0 {
 		return parts, wrong
 	}
 	part := 0
@@ -92,4 +85,19 @@ func countGroups(expression string) (groups int, ok bool) {
 		return 0, false
 	}
 	return parsed.MaxCap(), true
+}
+
+// brokenExpression is why nothing reads an expression. BIND takes a closing parenthesis alone.
+func brokenExpression(expression string) error {
+	_, err := syntax.Parse(expression, syntax.POSIX)
+	var wrong *syntax.Error
+	if !errors.As(err, &wrong) {
+		return nil
+	}
+	switch wrong.Code {
+	case syntax.ErrMissingParen, syntax.ErrMissingBracket, syntax.ErrMissingRepeatArgument, syntax.ErrTrailingBackslash:
+		return errors.New("the expression of its substitution is none: " + wrong.Error())
+	default:
+		return nil
+	}
 }
