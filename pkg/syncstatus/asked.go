@@ -211,7 +211,7 @@ func compareAnswers(d *DesiredState, e *serverAnswer) *serverComparison {
 			continue
 		case !sameData(want, have):
 			edit.Put(q.Key, struct{}{})
-			c.countKey(q.Key, 1)
+			c.countKey(q.Key)
 		}
 		c.oldest = status.Earlier(c.oldest, at)
 		c.unconfirmed = c.unconfirmed || e.unsigned && !d.isConfirmed(q.Key)

@@ -246,8 +246,7 @@ func typeOf(provider *v1beta1.DNSProvider) string {
 
 // secretProblem says what is wrong with a Secret that cannot be read, and which entries it needs.
 func secretProblem(name, entries string, err error) string {
-	var unreadable *tsigkey.UnreadableError
-	if errors.As(tsigkey.Unreadable(name, err), &unreadable) {
+	if unreadable, ok := errors.AsType[*tsigkey.UnreadableError](tsigkey.Unreadable(name, err)); ok {
 		return fmt.Sprintf("%v: create it with the entries %s; where namespaces are enrolled, ask an administrator to enroll this one", unreadable, entries)
 	}
 	return err.Error()
