@@ -78,7 +78,7 @@ func (d *answerDeadlines) await(ctx context.Context, server observe.Peer) (_ con
 	}
 }
 
-// noteAnswer takes note that a server has answered.
+// noteAnswer notes that a server has answered.
 func (d *answerDeadlines) noteAnswer(server observe.Peer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -145,7 +145,7 @@ type unknowns struct {
 	err    error
 }
 
-// add takes note of an RRset; pending is true if the controller still has to bring it to the servers.
+// add notes an RRset; pending is true if the controller still has to bring it to the servers.
 func (u *unknowns) add(m *observe.Mirror, k rrset.Key, pending bool) {
 	u.count++
 	if pending {

@@ -70,16 +70,16 @@ type reconciler struct {
 	now      func() time.Time
 	// transitions makes Events; nil makes none.
 	transitions *apply.Transitions
-	// home is the namespace that Lockstep runs in.
-	home string
+	// systemNamespace is the namespace that Lockstep runs in.
+	systemNamespace string
 	// cluster returns what names this Kubernetes cluster among others.
 	cluster func(context.Context) (string, error)
 }
 
 // Setup adds the reconciler of the status of providers. It runs when a provider changes, when a zone that names it does, and now
-// and then. home is the namespace that Lockstep runs in.
-func Setup(mgr ctrl.Manager, keys *keyrotation.Cache, stores *Backends, home string) error {
-	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, resolver: Resolver{Gate: stores.Gate}, now: time.Now, home: home, cluster: clusterID(mgr.GetAPIReader()),
+// and then. systemNamespace is the namespace that Lockstep runs in.
+func Setup(mgr ctrl.Manager, keys *keyrotation.Cache, stores *Backends, systemNamespace string) error {
+	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, resolver: Resolver{Gate: stores.Gate}, now: time.Now, systemNamespace: systemNamespace, cluster: clusterID(mgr.GetAPIReader()),
 		transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner), mgr.GetScheme())}
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	turns := &inventory.Turns{Reconciler: r, PerNamespace: maxProbes}
