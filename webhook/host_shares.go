@@ -20,7 +20,7 @@ func newHostShares(limit, perHost int) *hostShares {
 	return &hostShares{limit: limit, perHost: perHost, hosts: map[string]int{}}
 }
 
-// take takes n for a host, or gives them back if n is negative. It reports whether there were enough.
+// take takes so many for a host, or gives them back if there are less than 0. It reports whether there were enough.
 func (s *hostShares) take(host string, n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

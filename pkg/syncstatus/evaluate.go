@@ -378,7 +378,7 @@ func shorten(value string) string {
 	return strings.ToValidUTF8(value[:most], "") + "..."
 }
 
-// stateByData is the state of a server by how many RRsets are not as declared.
+// stateByData is the state of a server on which so many RRsets are not as declared.
 func (ev *Evaluation) stateByData(e serverAnswer, differing, missing int, pending bool) (syncv1.ServerState, string) {
 	switch {
 	case differing == 0:

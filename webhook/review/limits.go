@@ -151,7 +151,7 @@ func (c *recordCounts) of(namespace, kind string) (n int) {
 	return n
 }
 
-// add counts an object the given number of times.
+// add counts an object so many times.
 func (c *recordCounts) add(o any, times int) {
 	if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
