@@ -45,7 +45,7 @@ func (o *Options) Config() (*Config, error) {
 		return nil, fmt.Errorf("setting the effective version: %w", err)
 	}
 	c := &Config{Generic: generic, Verdicts: o.Verdicts}
-	c.Verdicts.Home = o.Namespace
+	c.Verdicts.SystemNamespace = o.Namespace
 	c.Verdicts.Gate = outbound.NewGate(nil, outbound.Limits{Networks: o.Networks})
 	if err := o.CoreAPI.ApplyTo(generic); err != nil {
 		return nil, fmt.Errorf("finding kube-apiserver: %w", err)

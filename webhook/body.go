@@ -71,7 +71,7 @@ func (b *bodyReader) read(w http.ResponseWriter, r *http.Request) (body []byte, 
 	return nil, nil, failed
 }
 
-// problemOf says what is wrong with a body of which so many bytes have come in; nil if the rest may follow.
+// problemOf returns what is wrong with a body of which size bytes have come in; nil if the rest may follow.
 func (b *bodyReader) problemOf(size int, err error) *bodyError {
 	switch {
 	case size > maxBodySize:

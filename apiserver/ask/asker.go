@@ -25,14 +25,14 @@ import (
 
 // Asker asks servers, and keeps their answers where the evaluator finds them. It is safe for concurrent use.
 type Asker struct {
-	options  Options
-	index    *desired.Index
-	answers  *evaluate.Answers
-	observer *observe.Observer
-	keys     *tsigkey.Cache
-	schedule transferSchedule
-	meter    *meter
-	patience *patience
+	options   Options
+	index     *desired.Index
+	answers   *evaluate.Answers
+	observer  *observe.Observer
+	keys      *tsigkey.Cache
+	schedule  transferSchedule
+	meter     *meter
+	deadlines *answerDeadlines
 	// sidecars is nil where no sidecar is asked.
 	sidecars *bindcar.Client
 
@@ -61,12 +61,12 @@ const providerConnections = 64
 
 // New returns an Asker for the zones of an index. keys reads transfer keys.
 func New(index *desired.Index, answers *evaluate.Answers, evaluator *evaluate.Evaluator, keys tsigkey.ReadFunc, options Options) *Asker {
-	meter, patience := newMeter(time.Now), newPatience(options.Deadline)
+	meter, deadlines := newMeter(time.Now), newAnswerDeadlines(options.Deadline)
 	a := &Asker{
 		options: options, index: index, answers: answers, evaluator: evaluator, keys: tsigkey.NewCache(keys, keyMaxAge, named.KeyGrace), meter: meter,
 		names: cache.NewExpiring(), questionsAsked: cache.NewExpiring(), sweeps: sweepSchedule{places: cache.NewExpiring()}, schedule: transferSchedule{interval: options.VerifyInterval, places: cache.NewExpiring()},
-		patience: patience,
-		observer: observe.New(observe.Options{Timeout: options.Deadline, QuestionRate: options.QuestionRate, Limits: options.Limits, Meter: answerMeter{meter, patience}, Replaced: evaluator.ContentReplaced}),
+		deadlines: deadlines,
+		observer:  observe.New(observe.Options{Timeout: options.Deadline, QuestionRate: options.QuestionRate, Limits: options.Limits, Meter: answerMeter{meter, deadlines}, Replaced: evaluator.ContentReplaced}),
 	}
 	if options.TLS != nil {
 		a.sidecars = bindcar.NewClient(bindcar.ClientOptions{TLS: options.TLS, Timeout: options.Deadline, Gate: options.Gate})
@@ -155,7 +155,7 @@ func (a *Asker) AskWatched(ctx context.Context, z *desired.Zone, s observe.Serve
 	a.askKeys(ctx, zones)
 }
 
-// askZones asks all servers of some zones at once, and waits for answers from since or later as long as patience allows. With a zero
+// askZones asks all servers of some zones at once, and waits for answers from since or later as long as their deadlines allow. With a zero
 // since only those are asked that have never answered.
 func (a *Asker) askZones(ctx context.Context, zones map[*desired.Zone]bool, since time.Time) {
 	var wg sync.WaitGroup
@@ -179,7 +179,7 @@ func (a *Asker) AskServer(ctx context.Context, z *desired.Zone, s observe.Server
 	if since.Before(z.Since) {
 		since = z.Since
 	}
-	ctx, end := a.patience.await(ctx, s.Peer())
+	ctx, end := a.deadlines.await(ctx, s.Peer())
 	defer end()
 	o, ok := a.observe(ctx, z, s, place, since)
 	switch {

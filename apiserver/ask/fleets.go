@@ -36,7 +36,7 @@ func (a *Asker) AskFleets(ctx context.Context, since time.Time, polled map[evalu
 		isAsked := func() bool { return !a.answers.Pod(peer).At.Before(since) }
 		if !isAsked() {
 			wg.Go(func() {
-				ctx, end := a.patience.await(ctx, peer)
+				ctx, end := a.deadlines.await(ctx, peer)
 				defer end()
 				a.podQuestions.await(ctx, peer, isAsked, func(ctx context.Context) { a.askPod(ctx, s) })
 			})
@@ -49,7 +49,7 @@ func (a *Asker) AskFleets(ctx context.Context, since time.Time, polled map[evalu
 		}
 		if !isAsked() {
 			wg.Go(func() {
-				ctx, end := a.patience.await(ctx, place.Server)
+				ctx, end := a.deadlines.await(ctx, place.Server)
 				defer end()
 				a.zoneQuestions.await(ctx, place, isAsked, func(ctx context.Context) { a.askSerial(ctx, place, secret) })
 			})
@@ -87,7 +87,7 @@ func placesOf(zones map[*desired.Zone]bool) map[evaluate.Place]bool {
 }
 
 func (a *Asker) askSerial(ctx context.Context, place evaluate.Place, secret types.NamespacedName) {
-	ctx, end := a.patience.await(ctx, place.Server)
+	ctx, end := a.deadlines.await(ctx, place.Server)
 	defer end()
 	key, ok := a.transferKey(ctx, secret)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
 
-// Bounds of the series by server: so many servers have their own, for so long after they were last asked; the others share
+// Bounds of the series by server: how many servers have their own, and for how long after they were last asked; the others share
 // one without names.
 const (
 	maxMeteredServers = 256
@@ -112,7 +112,7 @@ func (m *meter) Transferred(full bool, err error) {
 	m.transfers.WithLabelValues(kind, result).Inc()
 }
 
-// nameServer takes note of the name of a server, before it is asked.
+// nameServer notes the name of a server, before it is asked.
 func (m *meter) nameServer(s observe.Server) {
 	peer := s.Peer()
 	m.mu.Lock()

@@ -22,8 +22,8 @@ const (
 	MaxNames = 64
 	// askAgain is how often servers are asked about those for which they have answered something else than they hold.
 	askAgain = time.Second
-	// maxLooks is how often a server is asked whether it answers with its content while that changes.
-	maxLooks = 3
+	// maxAttempts is how often a server is asked whether it answers with its content while that changes.
+	maxAttempts = 3
 )
 
 // askResolvable asks the servers of some objects for what these declare, as resolvers do. A transfer shows what a server
@@ -97,7 +97,7 @@ func (a *Asker) askNames(ctx context.Context, z *desired.Zone, s observe.Server,
 		maps.Copy(answers, a.askEach(ctx, z, s, doubted, time.Now()))
 		doubted = a.doubtedAnswers(place, answers, last, last.Answers)
 	}
-	for look := 0; len(doubted) > 0 && ctx.Err() == nil; look++ {
+	for attempt := 0; len(doubted) > 0 && ctx.Err() == nil; attempt++ {
 		a.schedule.doubtContent(place)
 		if o, ok := a.observe(ctx, z, s, place, time.Now()); ok && o.Mirror != nil {
 			a.answers.Keep(place, o)
@@ -109,7 +109,7 @@ func (a *Asker) askNames(ctx context.Context, z *desired.Zone, s observe.Server,
 		if now.Mirror == last.Mirror {
 			break
 		}
-		if last = now; look == maxLooks {
+		if last = now; attempt == maxAttempts {
 			maps.DeleteFunc(answers, func(k rrset.Key, _ observe.Answer) bool { return slices.Contains(doubted, k) })
 			break
 		}

@@ -213,8 +213,7 @@ func (a *Asker) judgeAnswer(ctx context.Context, z *desired.Zone, server int, k 
 }
 
 func detailOf(err error) string {
-	var e *wire.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return e.Detail()
 	}
 	return "no answer in time"

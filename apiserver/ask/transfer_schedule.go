@@ -49,7 +49,7 @@ func (v *transferSchedule) isDue(place evaluate.Place) bool {
 	return known
 }
 
-// doubtContent takes note that content looks wrong, and reports whether it is old enough for another look before that is believed.
+// doubtContent notes that content looks wrong, and reports whether it is old enough for another look before that is believed.
 func (v *transferSchedule) doubtContent(place evaluate.Place) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -70,5 +70,5 @@ func (v *transferSchedule) isTransferredSince(place evaluate.Place, t time.Time)
 	return known && entry.(scheduledTransfer).at.After(t)
 }
 
-// DoubtContent takes note that a server's content looks wrong, and reports whether it is old enough for another look before that is believed.
+// DoubtContent notes that a server's content looks wrong, and reports whether it is old enough for another look before that is believed.
 func (a *Asker) DoubtContent(place evaluate.Place) bool { return a.schedule.doubtContent(place) }

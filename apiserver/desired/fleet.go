@@ -197,7 +197,7 @@ func (x *Index) fleet() *membership.Fleet {
 		Grants:    informers.List[*v1beta1.ZoneGrant](x.informers, informers.GrantKind, ""),
 
 		DNSProviders: informers.List[*v1beta1.DNSProvider](x.informers, informers.DNSProviderKind, ""),
-	}, x.informers.Home)
+	}, x.informers.SystemNamespace)
 }
 
 func (x *Index) liveInstances(namespace string) []*v1beta1.Bind9Instance {

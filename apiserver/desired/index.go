@@ -72,7 +72,7 @@ func (x *Index) Apply(key Key) []Key {
 	return nil
 }
 
-// ServersChanged takes note that an instance, a pod, a cluster or a grant has changed.
+// ServersChanged notes that an instance, a pod, a cluster or a grant has changed.
 func (x *Index) ServersChanged() { x.generation.Add(1) }
 
 // applyObject is Apply for a record or DNSEndpoint. x.mu is held.

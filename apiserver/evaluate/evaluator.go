@@ -35,7 +35,7 @@ func New(index *desired.Index, answers *Answers, validator *validate.Validator, 
 	return &Evaluator{index: index, answers: answers, validator: validator, vantages: vantages, lag: lagHistory{since: cache.NewExpiring()}}
 }
 
-// ContentReplaced takes note that a server has other content of a zone than it last had: resolvers may keep the old for a
+// ContentReplaced notes that a server has other content of a zone than it last had: resolvers may keep the old for a
 // while.
 func (e *Evaluator) ContentReplaced(server observe.Peer, was, is *observe.Mirror) {
 	e.ttls.recordChange(server, was, is, time.Now())

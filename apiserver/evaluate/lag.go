@@ -25,7 +25,7 @@ type zoneOnServer struct {
 	server observe.Peer
 }
 
-// behindSince takes note of whether a server was behind at some time, and returns since when it has been; zero when it is
+// behindSince notes whether a server was behind at some time, and returns since when it has been; zero when it is
 // not.
 func (l *lagHistory) behindSince(of zoneOnServer, behind bool, at time.Time) time.Time {
 	l.mu.Lock()

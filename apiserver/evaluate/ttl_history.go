@@ -25,7 +25,7 @@ type ttlHistory struct {
 	swept time.Time
 }
 
-// recordChange takes note of how a server's content differs from what it was until now.
+// recordChange notes how a server's content differs from what it was until now.
 func (h *ttlHistory) recordChange(server observe.Peer, was, is *observe.Mirror, now time.Time) {
 	replaced := map[rrset.Key]int64{}
 	add := func(k rrset.Key) {

@@ -38,8 +38,8 @@ const (
 
 // Informers hold one cache for each kind.
 type Informers struct {
-	// Home is the namespace of the instances of cluster-scoped clusters that name none.
-	Home string
+	// SystemNamespace is that of Lockstep, and of the instances of cluster-scoped clusters that name none.
+	SystemNamespace string
 	// byKind holds the informers of Pods, ZoneGrants, DNSProviders, Namespaces and all kinds that have a SyncStatus.
 	byKind map[string]cache.SharedIndexInformer
 	// handled report whether all that was in a cache when it was first filled has been handled.
@@ -58,9 +58,9 @@ type LiveReader func(ctx context.Context, kind subject.Kind, namespace, name str
 // reads nothing if there are too many.
 type LiveLister func(ctx context.Context, kind subject.Kind, namespace string) (all []metav1.Object, resourceVersion string, err error)
 
-// New returns the caches of the Kubernetes cluster at config; Run fills them. home is the namespace of the instances of cluster-scoped
-// clusters that name none.
-func New(config *rest.Config, home string) (*Informers, error) {
+// New returns the caches of the Kubernetes cluster at config; Run fills them. systemNamespace is that of Lockstep, and
+// of the instances of cluster-scoped clusters that name none.
+func New(config *rest.Config, systemNamespace string) (*Informers, error) {
 	from, err := listerWatchers(config)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func New(config *rest.Config, home string) (*Informers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for metadata: %w", err)
 	}
-	i := NewFrom(from, newLiveReader(client), home)
+	i := NewFrom(from, newLiveReader(client), systemNamespace)
 	i.ListLive(newLiveLister(client))
 	return i, nil
 }
@@ -78,8 +78,8 @@ func New(config *rest.Config, home string) (*Informers, error) {
 func (i *Informers) ListLive(list LiveLister) { i.list = list }
 
 // NewFrom returns caches that are filled from wherever the kind of an object comes from.
-func NewFrom(from func(example runtime.Object) cache.ListerWatcher, live LiveReader, home string) *Informers {
-	i := &Informers{Home: home, live: live, caches: cachehealth.NewMonitor(), byKind: map[string]cache.SharedIndexInformer{}}
+func NewFrom(from func(example runtime.Object) cache.ListerWatcher, live LiveReader, systemNamespace string) *Informers {
+	i := &Informers{SystemNamespace: systemNamespace, live: live, caches: cachehealth.NewMonitor(), byKind: map[string]cache.SharedIndexInformer{}}
 	for kind, example := range map[string]runtime.Object{
 		PodKind: &corev1.Pod{}, GrantKind: &v1beta1.ZoneGrant{}, DNSProviderKind: &v1beta1.DNSProvider{}, NamespaceKind: &corev1.Namespace{},
 		subject.ZoneKind.Kind: &v1beta1.DNSZone{}, subject.EndpointKind.Kind: &v1alpha1.DNSEndpoint{},
@@ -90,7 +90,7 @@ func NewFrom(from func(example runtime.Object) cache.ListerWatcher, live LiveRea
 	for kind, example := range map[subject.Kind]runtime.Object{
 		subject.GlobalClusterKind: &v1beta1.Bind9GlobalCluster{}, subject.ProviderKind: &v1beta1.ClusterBind9Provider{},
 	} {
-		i.byKind[kind.Kind] = i.newInformer(inNamespaceOfInstances(from(example), home), example)
+		i.byKind[kind.Kind] = i.newInformer(inNamespaceOfInstances(from(example), systemNamespace), example)
 	}
 	for _, k := range v1beta1.RecordKinds {
 		i.byKind[k.Kind] = i.newInformer(from(k.New()), k.New())

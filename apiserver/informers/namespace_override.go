@@ -15,13 +15,13 @@ import (
 
 // inNamespaceOfInstances sets the namespace of cluster-scoped clusters to that of their instances, so that they are found
 // like the objects there: that namespace has their SyncStatus.
-func inNamespaceOfInstances(from cache.ListerWatcher, home string) cache.ListerWatcher {
+func inNamespaceOfInstances(from cache.ListerWatcher, systemNamespace string) cache.ListerWatcher {
 	wrapped := cache.ToListerWatcherWithContext(from)
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := wrapped.ListWithContext(ctx, o)
 			if err == nil {
-				err = meta.EachListItem(list, func(o runtime.Object) error { overrideNamespace(o, home); return nil })
+				err = meta.EachListItem(list, func(o runtime.Object) error { overrideNamespace(o, systemNamespace); return nil })
 			}
 			return list, err
 		},
@@ -30,16 +30,16 @@ func inNamespaceOfInstances(from cache.ListerWatcher, home string) cache.ListerW
 			if err != nil {
 				return nil, err
 			}
-			return watch.Filter(w, func(e watch.Event) (watch.Event, bool) { overrideNamespace(e.Object, home); return e, true }), nil
+			return watch.Filter(w, func(e watch.Event) (watch.Event, bool) { overrideNamespace(e.Object, systemNamespace); return e, true }), nil
 		},
 	}
 }
 
-func overrideNamespace(o runtime.Object, home string) {
+func overrideNamespace(o runtime.Object, systemNamespace string) {
 	switch c := o.(type) {
 	case *v1beta1.Bind9GlobalCluster:
-		c.Namespace = membership.InstanceNamespace(c, home)
+		c.Namespace = membership.InstanceNamespace(c, systemNamespace)
 	case *v1beta1.ClusterBind9Provider:
-		c.Namespace = membership.InstanceNamespace(c, home)
+		c.Namespace = membership.InstanceNamespace(c, systemNamespace)
 	}
 }

@@ -208,7 +208,7 @@ func (t *tracker) needsConfirmation(w *trackedZone, o *trackedObject, s *desired
 	return true
 }
 
-// confirmFindings takes another look at wrong data, of so many objects at a time; handleConfirmed follows.
+// confirmFindings checks wrong data again, of a limited number of objects at a time; handleConfirmed follows.
 func (t *tracker) confirmFindings(w *trackedZone) {
 	if w.confirming || len(w.unconfirmed) == 0 {
 		return

@@ -82,7 +82,7 @@ func (in *Interest) Stop() {
 	}
 }
 
-// markReady takes note that a namespace is up to date.
+// markReady notes that a namespace is up to date.
 func (in *Interest) markReady(namespace string) {
 	in.trackers.mu.Lock()
 	defer in.trackers.mu.Unlock()

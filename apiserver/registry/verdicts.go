@@ -32,8 +32,8 @@ type Options struct {
 	refresh.Options
 	// MaxAge is how old an answer of a server may be when a list uses it. For single objects servers are always asked anew.
 	MaxAge time.Duration
-	// Home is the namespace of the instances of cluster-scoped clusters that name none.
-	Home string
+	// SystemNamespace is that of Lockstep, and of the instances of cluster-scoped clusters that name none.
+	SystemNamespace string
 }
 
 // Verdicts computes SyncStatus objects on demand. It is safe for concurrent use.
@@ -48,7 +48,7 @@ type Verdicts struct {
 
 // New judges the Kubernetes cluster at config. Run starts it.
 func New(config *rest.Config, options Options) (*Verdicts, error) {
-	inf, err := informers.New(config, options.Home)
+	inf, err := informers.New(config, options.SystemNamespace)
 	if err != nil {
 		return nil, err
 	}

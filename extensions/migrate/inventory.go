@@ -36,8 +36,8 @@ type inventory struct {
 	operators []appsv1.Deployment
 	// policies are its admission policies and their bindings.
 	policies []client.Object
-	// home is the namespace that Lockstep runs in; empty if it is not installed.
-	home string
+	// systemNamespace is the namespace that Lockstep runs in; empty if it is not installed.
+	systemNamespace string
 	// finalized are the objects that have a finalizer of Bindy's.
 	finalized []metav1.PartialObjectMetadata
 	// inner are the clusters that Bindy made for ClusterBind9Providers: these own their instances here.
@@ -98,7 +98,7 @@ func (i *inventory) addOperators(ctx context.Context, c client.Client) error {
 		return fmt.Errorf("looking for Lockstep: %w", err)
 	}
 	for _, d := range own.Items {
-		i.home = d.Namespace
+		i.systemNamespace = d.Namespace
 	}
 	if err := c.List(ctx, &all, operatorApps); err != nil {
 		return fmt.Errorf("looking for the operator: %w", err)
@@ -204,9 +204,9 @@ func (i *inventory) addInnerClusters(ctx context.Context, c client.Client) error
 		if err != nil {
 			return fmt.Errorf("reading ClusterBind9Provider %s: %w", cluster.Labels[v1beta1.ClusterLabel], err)
 		}
-		if home := cmp.Or(inner.provider.Spec.Namespace, i.home); cluster.Namespace != home { // Anybody may give a cluster these labels.
+		if systemNamespace := cmp.Or(inner.provider.Spec.Namespace, i.systemNamespace); cluster.Namespace != systemNamespace { // Anybody may give a cluster these labels.
 			i.lost = append(i.lost, fmt.Sprintf("Bind9Cluster %s/%s: ClusterBind9Provider %s has its instances in namespace %q here, by its spec.namespace",
-				cluster.Namespace, cluster.Name, inner.provider.Name, home))
+				cluster.Namespace, cluster.Name, inner.provider.Name, systemNamespace))
 			continue
 		}
 		var instances v1beta1.Bind9InstanceList

@@ -32,7 +32,7 @@ const byHand = "this step is yours; run the command again when it is done"
 // steps returns what is left to do.
 func (i *inventory) steps(timeout time.Duration) []step {
 	var install []string
-	if i.home == "" {
+	if i.systemNamespace == "" {
 		install = []string{"kubectl apply -k manifests/overlays/default"}
 	}
 	return []step{

@@ -168,10 +168,10 @@ func (o *FleetOptions) setup(mgr ctrl.Manager) error {
 	wakeups := make(inventory.InstanceWakeups, 1024)
 	keys := &keyrotation.Rotator{
 		Client: mgr.GetClient(), Children: children, Cache: keyrotation.NewCache(mgr.GetAPIReader()), Sidecar: sidecar,
-		Controller:  client.ObjectKey{Namespace: o.Namespace, Name: o.ControllerAccount},
-		APIServer:   client.ObjectKey{Namespace: o.Namespace, Name: o.APIServerAccount},
-		Home:        o.Namespace,
-		Transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner), mgr.GetScheme()),
+		Controller:      client.ObjectKey{Namespace: o.Namespace, Name: o.ControllerAccount},
+		APIServer:       client.ObjectKey{Namespace: o.Namespace, Name: o.APIServerAccount},
+		SystemNamespace: o.Namespace,
+		Transitions:     apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner), mgr.GetScheme()),
 	}
 	confirmed := &inventory.Confirmed{}
 	grants := &dnsprovider.Grants{Client: mgr.GetClient(), Children: children, Controller: keys.Controller, APIServer: keys.APIServer}
@@ -179,9 +179,9 @@ func (o *FleetOptions) setup(mgr ctrl.Manager) error {
 		mgr.Add(keeper),
 		grants.Setup(mgr),
 		failures.Setup(mgr, &v1beta1.Bind9Instance{}, &v1beta1.Bind9Cluster{}, &v1beta1.Bind9GlobalCluster{}, &v1beta1.ClusterBind9Provider{}),
-		cluster.Setup(mgr, cluster.Options{Home: o.Namespace, Timeouts: o.Timeouts, Rights: rights, Children: children, Keys: keys, Instances: wakeups, Confirmed: confirmed}),
+		cluster.Setup(mgr, cluster.Options{SystemNamespace: o.Namespace, Timeouts: o.Timeouts, Rights: rights, Children: children, Keys: keys, Instances: wakeups, Confirmed: confirmed}),
 		instance.Setup(mgr, instance.Options{
-			Home: o.Namespace, Images: images, Timeouts: o.Timeouts, Rights: rights,
+			SystemNamespace: o.Namespace, Images: images, Timeouts: o.Timeouts, Rights: rights,
 			Children: children, Keys: keys, Authority: keeper, Bundles: bundles, Sidecar: sidecar, DNS: observe.New(observe.Options{}), Wakeups: wakeups, Confirmed: confirmed,
 		}),
 	)

@@ -20,7 +20,7 @@ type treeDisplay interface {
 	showChange(statusSet, watchEvent)
 	// showConnection shows why there is none at the moment; nil when there is one.
 	showConnection(statusSet, error)
-	// updateLags shows that time goes by.
+	// updateLags updates what depends on the time.
 	updateLags(statusSet)
 	showEnd(statusSet)
 }

@@ -145,7 +145,7 @@ type unknowns struct {
 	err    error
 }
 
-// add takes note of an RRset; pending is true if the controller still has to bring it to the servers.
+// add notes an RRset; pending is true if the controller still has to bring it to the servers.
 func (u *unknowns) add(m *observe.Mirror, k rrset.Key, pending bool) {
 	u.count++
 	if pending {
@@ -211,7 +211,7 @@ func compareAnswers(d *DesiredState, e *serverAnswer) *serverComparison {
 			continue
 		case !sameData(want, have):
 			edit.Put(q.Key, struct{}{})
-			c.countKey(q.Key, 1)
+			c.countKey(q.Key)
 		}
 		c.oldest = status.Earlier(c.oldest, at)
 		c.unconfirmed = c.unconfirmed || e.unsigned && !d.isConfirmed(q.Key)

@@ -66,7 +66,7 @@ func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers, shar
 		}
 		if c.isOutOfSync(want.Key) {
 			e.Put(want.Key, struct{}{})
-			c.countKey(want.Key, 1)
+			c.countKey(want.Key)
 		}
 	}
 	for have := range m.All() {
@@ -76,7 +76,7 @@ func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers, shar
 		case c.isOutOfSync(have.Key):
 			if _, counted := e.Get(have.Key); !counted {
 				e.Put(have.Key, struct{}{})
-				c.countKey(have.Key, 1)
+				c.countKey(have.Key)
 			}
 		}
 	}
@@ -141,7 +141,7 @@ func (c *serverComparison) compareName(name string) (rrsetCounts, []rrset.Key) {
 			here.foreign++
 		case here.isOutOfSync(k) && !slices.Contains(off, k):
 			off = append(off, k)
-			here.countKey(k, 1)
+			here.countKey(k)
 		}
 	}
 	for s := range c.desired.At(name) {
@@ -227,18 +227,18 @@ func (c *serverComparison) isShadowed(k rrset.Key) bool {
 }
 
 // countKey adds an RRset in off to the counts.
-func (c *serverComparison) countKey(k rrset.Key, by int) {
+func (c *serverComparison) countKey(k rrset.Key) {
 	if _, wanted := c.desired.Get(k); wanted {
-		c.declared += by
+		c.declared++
 	}
 	if _, held := c.mirror.Get(k); !held {
-		c.missing += by
+		c.missing++
 	}
 	if _, waits := c.pending.Get(k); waits {
-		c.waiting += by
+		c.waiting++
 	}
 	if want, wanted := c.desired.Get(k); wanted && sameData(want, c.have(k, want)) && !c.isHidden(k) {
-		c.shadowed += by
+		c.shadowed++
 	}
 }
 

@@ -52,10 +52,10 @@ type Objects interface {
 // CachedObjects reads objects from informer caches.
 type CachedObjects struct {
 	*liveClient
-	// home is the namespace that Lockstep runs in.
-	home    string
-	members *membership.Cache
-	reader  client.Reader
+	// systemNamespace is the namespace that Lockstep runs in.
+	systemNamespace string
+	members         *membership.Cache
+	reader          client.Reader
 	// records of each kind, and endpoints, are found by their keys (index_keys.go).
 	records   map[string]toolscache.Indexer
 	endpoints toolscache.Indexer
@@ -66,9 +66,9 @@ type CachedObjects struct {
 	synced []toolscache.InformerSynced
 }
 
-// NewCachedObjects starts a cache of every kind that is looked at, with its indexes. direct reads past the cache. home is the
+// NewCachedObjects starts a cache of every kind that is looked at, with its indexes. direct reads past the cache. systemNamespace is the
 // namespace that Lockstep runs in.
-func NewCachedObjects(c cache.Cache, direct client.Reader, home string) (*CachedObjects, error) {
+func NewCachedObjects(c cache.Cache, direct client.Reader, systemNamespace string) (*CachedObjects, error) {
 	ctx := context.Background()
 	zones, err := c.GetInformer(ctx, &v1beta1.DNSZone{})
 	if err != nil {
@@ -79,7 +79,7 @@ func NewCachedObjects(c cache.Cache, direct client.Reader, home string) (*Cached
 	if err != nil {
 		return nil, fmt.Errorf("indexing zones: %w", err)
 	}
-	o := &CachedObjects{home: home, members: members, liveClient: newLiveClient(direct), reader: c, records: map[string]toolscache.Indexer{},
+	o := &CachedObjects{systemNamespace: systemNamespace, members: members, liveClient: newLiveClient(direct), reader: c, records: map[string]toolscache.Indexer{},
 		synced: []toolscache.InformerSynced{handle.HasSynced}}
 	namespaces, err := c.GetInformer(ctx, namespaceMetadata(""))
 	if err != nil {
@@ -197,7 +197,7 @@ func (o *CachedObjects) fleet(ctx context.Context) (*membership.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return inventory.ReadFleet(ctx, o.reader, o.home, instances, client.UnsafeDisableDeepCopy)
+	return inventory.ReadFleet(ctx, o.reader, o.systemNamespace, instances, client.UnsafeDisableDeepCopy)
 }
 
 func (o *CachedObjects) liveFleet(ctx context.Context) (f *membership.Fleet) {
@@ -206,7 +206,7 @@ func (o *CachedObjects) liveFleet(ctx context.Context) (f *membership.Fleet) {
 		if err != nil {
 			return err
 		}
-		f, err = inventory.ReadFleet(ctx, o.liveClient, o.home, instances, client.Limit(pageLimit))
+		f, err = inventory.ReadFleet(ctx, o.liveClient, o.systemNamespace, instances, client.Limit(pageLimit))
 		return err
 	})
 	return f

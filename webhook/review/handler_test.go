@@ -507,7 +507,7 @@ func TestExcludedExcludesNothing(t *testing.T) {
 }
 
 // However many objects are below delegations that exclude each other, a review looks at some thousands at most.
-func TestWideningIsBounded(t *testing.T) {
+func TestRelatedObjectsAreBounded(t *testing.T) {
 	var objects []client.Object
 	name := "x"
 	for range 60 {
@@ -524,8 +524,8 @@ func TestWideningIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range maxWidenings {
-		if _, err := related.widen(t.Context()); err != nil {
+	for range maxRounds {
+		if _, err := related.addExcluding(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

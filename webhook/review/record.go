@@ -64,11 +64,11 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 	}
 	neighbors := related.all()
 	result := r.conflictsWith(ctx, zone, neighbors, record, old)
-	for range maxWidenings { // What excludes the record may be excluded itself.
+	for range maxRounds { // What excludes the record may be excluded itself.
 		if len(result.Problems)+len(result.Warnings) == 0 {
 			break
 		}
-		if more, err := related.widen(ctx); err != nil || !more {
+		if more, err := related.addExcluding(ctx); err != nil || !more {
 			break
 		}
 		neighbors = related.all()

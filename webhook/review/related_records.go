@@ -32,10 +32,10 @@ type relatedObjects struct {
 	around map[source.ID]bool
 }
 
-// Bounds of widening. Of what exceeds them nothing is known that excludes it.
+// Bounds of a review. Nothing is known to exclude objects beyond them.
 const (
-	// maxWidenings is how often it is done for a review, maxAround around how many objects in all.
-	maxWidenings, maxAround = 4, 256
+	// maxRounds is how often objects are added, maxAround around how many objects in all.
+	maxRounds, maxAround = 4, 256
 	// maxRelated is how many objects there are at which it ends.
 	maxRelated = 5000
 )
@@ -83,8 +83,8 @@ func findRelated(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v
 	return r, r.collectAround(ctx, at, rdata)
 }
 
-// widen collects what may exclude the objects that were collected, so that these exclude nothing. It reports whether there is any.
-func (r *relatedObjects) widen(ctx context.Context) (bool, error) {
+// addExcluding adds the objects that may exclude those collected so far, and reports whether it found any.
+func (r *relatedObjects) addExcluding(ctx context.Context) (bool, error) {
 	size, records, endpoints := r.size(), maps.Clone(r.records), maps.Clone(r.endpoints)
 	collect := func(id source.ID, at rrset.Key, rdata []string, err error) error {
 		if err != nil || r.around[id] || len(r.around) == maxAround || r.size() > maxRelated { // What cannot be read excludes nothing.

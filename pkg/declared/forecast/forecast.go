@@ -71,9 +71,9 @@ type Object struct {
 func (o Object) String() string { return source.ObjectKey(o).String() }
 
 // Compare returns the zones in which answers change if the objects before become those after, sorted by zone name, namespace and name. The
-// instances of cluster-scoped clusters that name no namespace are in home. Objects of kinds that matter to no zone are passed over.
-func Compare(before, after []source.Object, home string) (zones []Zone) {
-	was, is := newWorld(before, home), newWorld(after, home)
+// instances of cluster-scoped clusters that name no namespace are in systemNamespace. Objects of kinds that matter to no zone are passed over.
+func Compare(before, after []source.Object, systemNamespace string) (zones []Zone) {
+	was, is := newWorld(before, systemNamespace), newWorld(after, systemNamespace)
 	for key := range was.zones {
 		if _, stays := is.zones[key]; !stays {
 			zones = append(zones, compareZone(key, was, is))
@@ -206,7 +206,7 @@ type world struct {
 	zones   map[membership.ZoneKey]*v1beta1.DNSZone
 }
 
-func newWorld(objects []source.Object, home string) *world {
+func newWorld(objects []source.Object, systemNamespace string) *world {
 	w := &world{members: membership.NewCache(), zones: map[membership.ZoneKey]*v1beta1.DNSZone{}}
 	var servers membership.FleetObjects
 	for _, o := range objects {
@@ -238,7 +238,7 @@ func newWorld(objects []source.Object, home string) *world {
 		}
 	}
 	servers.Instances = membership.LiveInstances(servers.Instances)
-	w.fleet = membership.NewFleet(servers, home)
+	w.fleet = membership.NewFleet(servers, systemNamespace)
 	return w
 }
 

@@ -59,15 +59,15 @@ func limitOf(spec *v1beta1.GuardLimit) limit {
 	return l
 }
 
-// allows reports whether n of so many RRsets may vanish.
+// allows reports whether n of a number of RRsets may vanish.
 func (l limit) allows(n, of int) bool {
 	return n == 0 || (l.count < 0 || n <= l.count) && (l.percent < 0 || of < l.minimum || n*100 <= l.percent*of)
 }
 
-// AllowsRemovals reports whether n of so many RRsets may be removed.
+// AllowsRemovals reports whether n of a number of RRsets may be removed.
 func (g Guard) AllowsRemovals(n, of int) bool { return g.removed.allows(n, of) }
 
-// AllowsChanges reports whether n of so many RRsets may lose values.
+// AllowsChanges reports whether n of a number of RRsets may lose values.
 func (g Guard) AllowsChanges(n, of int) bool { return g.changed.allows(n, of) }
 
 // LimitsChanges reports whether there is a limit to the RRsets that lose values.

@@ -25,9 +25,9 @@ func ClusterCandidates(namespace, clusterRef string) []ClusterCandidate {
 	}
 }
 
-// InstanceNamespace is the namespace of a cluster's instances. Cluster-scoped clusters that name none have them in home, the namespace
-// that Lockstep runs in.
-func InstanceNamespace(cluster metav1.Object, home string) string {
+// InstanceNamespace is the namespace of a cluster's instances. Those of cluster-scoped clusters that name none are in
+// systemNamespace, the namespace that Lockstep runs in.
+func InstanceNamespace(cluster metav1.Object, systemNamespace string) string {
 	namespace := cluster.GetNamespace()
 	switch c := cluster.(type) {
 	case *v1beta1.Bind9GlobalCluster:
@@ -36,7 +36,7 @@ func InstanceNamespace(cluster metav1.Object, home string) string {
 		namespace = c.Spec.Namespace
 	}
 	if namespace == "" {
-		return home
+		return systemNamespace
 	}
 	return namespace
 }

@@ -40,8 +40,8 @@ type FleetObjects struct {
 	DNSProviders []*v1beta1.DNSProvider
 }
 
-// NewFleet returns the fleet of these objects. The instances of cluster-scoped clusters that name no namespace are in home.
-func NewFleet(o FleetObjects, home string) *Fleet {
+// NewFleet returns the fleet of these objects. The instances of cluster-scoped clusters that name no namespace are in systemNamespace.
+func NewFleet(o FleetObjects, systemNamespace string) *Fleet {
 	f := &Fleet{
 		instances: o.Instances, globals: map[string][]globalCluster{}, grants: map[string][]*v1beta1.ZoneGrant{},
 		providers: map[types.NamespacedName]*v1beta1.DNSProvider{},
@@ -51,7 +51,7 @@ func NewFleet(o FleetObjects, home string) *Fleet {
 	}
 	add := func(kind string, cluster metav1.Object) {
 		name := cluster.GetName()
-		f.globals[name] = append(f.globals[name], globalCluster{kind, name, cluster.GetUID(), InstanceNamespace(cluster, home)})
+		f.globals[name] = append(f.globals[name], globalCluster{kind, name, cluster.GetUID(), InstanceNamespace(cluster, systemNamespace)})
 	}
 	for _, c := range o.Clusters {
 		add("Bind9GlobalCluster", c)

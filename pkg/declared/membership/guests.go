@@ -17,10 +17,10 @@ const (
 	MaxGuests         = 512
 )
 
-// IsGuest reports whether a provider's secondaries may get a key into a ring: those by address have none. home is the namespace that Lockstep runs in: its own
-// Secrets are nobody's keys.
-func IsGuest(p *v1beta1.DNSProvider, home string) bool {
-	return p.Spec.Secondaries != nil && !serving.IsByAddress(p) && p.DeletionTimestamp.IsZero() && p.Namespace != home
+// IsGuest reports whether the key of a provider's secondaries may be in the servers' keyring: those by address have no key, and the Secrets
+// of systemNamespace, that of Lockstep, are never taken for keys.
+func IsGuest(p *v1beta1.DNSProvider, systemNamespace string) bool {
+	return p.Spec.Secondaries != nil && !serving.IsByAddress(p) && p.DeletionTimestamp.IsZero() && p.Namespace != systemNamespace
 }
 
 // GuestsBeside lists the other providers with secondaries of a provider's namespace.

@@ -15,12 +15,12 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/snapshot"
 )
 
-// Build computes the desired content of a zone that selects the given objects. The result does not depend on their order; no object may
-// be among them twice. An error means that the zone itself is wrong and joins all reasons, each naming its field; an object that is wrong
-// only has Declarations that are not accepted. Objects that are being deleted declare nothing. The objects are not changed, and the
-// result shares nothing with them but strings. Values of one name and type are united over objects. Where declarations exclude each other
-// an object of the zone's namespace wins, then the older one: by creationTimestamp, then namespace, name, kind and UID; of one object the endpoint that comes first. The
-// zone's own declarations come before all others.
+// Build computes the desired content of a zone that selects the given objects, in any order, each once. An error means that the zone itself
+// is invalid, and joins all reasons, each naming its field; an invalid object has Declarations that are not accepted. Objects that are being
+// deleted declare nothing. The objects are not changed, and the result shares only strings with them.
+//
+// Values of one name and type are merged over objects. Where declarations exclude each other, the zone's own win, then those of objects in
+// its namespace, then the oldest: by creationTimestamp, then namespace, name, kind and UID, and in one object the first endpoint.
 func Build(zone *v1beta1.DNSZone, objects []Object, opts Options) (*Zone, error) {
 	b, err := NewBuilder(zone, opts)
 	if err != nil {
@@ -35,13 +35,12 @@ func Build(zone *v1beta1.DNSZone, objects []Object, opts Options) (*Zone, error)
 	return b.buildFresh(len(live), slices.Values(live)), nil
 }
 
-// Builder keeps the desired content of a zone up to date while its objects change: Zone is what Build would give for the
-// objects as they are, at the cost of what changed. It is not safe for concurrent use; the Zones that it gives are
-// immutable. It keeps the objects that it is given, which must not be changed any more.
+// Builder keeps the desired content of a zone up to date while its objects change: Zone returns what Build would for the current objects,
+// at the cost of what changed. It is not safe for concurrent use; the Zones that it returns are immutable. It keeps the objects that it is
+// given, which must not be changed any more.
 //
-// A change costs the declarations that it may matter to: those of its name and, where delegations or name servers of the
-// zone itself are concerned, those of all names that depend on each other; and the notes of declarations that name the
-// host. When much has changed, the zone is built afresh.
+// A change costs the declarations that it may affect: those of its name, those of all names that depend on each other if delegations or
+// name servers of the zone are concerned, and the remarks on declarations that name the host. After many changes the zone is built anew.
 type Builder struct {
 	declaration.Apex
 	ref  *Ref
@@ -77,8 +76,8 @@ func NewBuilder(zone *v1beta1.DNSZone, opts Options) (*Builder, error) {
 	}, nil
 }
 
-// Set adds an object, in place of an earlier one of the same key. One that is being deleted declares nothing. A
-// DNSEndpoint has to be set again when another answer of Options.Owns is to be heard.
+// Set adds an object, or replaces the one with the same key. An object that is being deleted declares nothing. A DNSEndpoint has to be set
+// again when Options.Owns answers differently.
 func (b *Builder) Set(o Object) {
 	switch {
 	case o.GetDeletionTimestamp() != nil:
@@ -99,7 +98,7 @@ func (b *Builder) Remove(key ObjectKey) {
 	b.pending[key] = nil
 }
 
-// Zone is the desired content of the objects as they are now. While nothing changes it is the same *Zone.
+// Zone returns the desired content of the current objects: the same *Zone while nothing changes.
 func (b *Builder) Zone() *Zone {
 	switch {
 	case b.zone == nil:
@@ -112,7 +111,7 @@ func (b *Builder) Zone() *Zone {
 	return b.zone
 }
 
-// buildFresh makes the zone of all objects, so many, without looking at an earlier one.
+// buildFresh makes the zone of count objects without an earlier one.
 func (b *Builder) buildFresh(count int, objects iter.Seq[Object]) *Zone {
 	b.tree = newNameTree(b.Name, count)
 	for _, server := range b.Servers {

@@ -8,7 +8,7 @@ import (
 // Few is how many things of a kind a sentence names.
 const Few = 3
 
-// JoinSome joins parts of a message with a separator: at most so many, and how many more there are.
+// JoinSome joins parts of a message with a separator: at most the first few, and how many more there are.
 func JoinSome(parts []string, most int, separator string) string {
 	if len(parts) <= most {
 		return strings.Join(parts, separator)

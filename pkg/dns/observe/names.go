@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
-// maxLooks is how often a zone that changes meanwhile is asked about what differs.
-const maxLooks = 3
+// maxAttempts is how often a zone that changes meanwhile is asked about what differs.
+const maxAttempts = 3
 
 // errNoAuthority means that an answer is from elsewhere than the zone.
 var errNoAuthority = errors.New("the answer is without authority")
@@ -31,7 +31,7 @@ func (o *Observer) ObserveNames(ctx context.Context, server Peer, zone Zone, key
 	if before.Mirror == nil || len(questions) == 0 {
 		before = o.observe(ctx, t, key, since)
 	}
-	for look := 0; before.Mirror != nil && len(questions) > 0 && look < maxLooks; look++ {
+	for attempt := 0; before.Mirror != nil && len(questions) > 0 && attempt < maxAttempts; attempt++ {
 		answers := o.askEach(ctx, t, key, questions)
 		after := o.observe(ctx, t, key, time.Now())
 		if after.Mirror == nil || ctx.Err() != nil {

@@ -99,8 +99,7 @@ func (o Observation) Message() string {
 }
 
 func errorDetail(err error) string {
-	var e *wire.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return e.Detail()
 	}
 	if err == nil {

@@ -252,8 +252,7 @@ func (o *Observer) addContent(ctx context.Context, t entryKey, z *zoneEntry, key
 
 // transferError makes a *wire.Error of any error.
 func transferError(t entryKey, err error) error {
-	var known *wire.Error
-	if errors.As(err, &known) {
+	if _, ok := errors.AsType[*wire.Error](err); ok {
 		return err
 	}
 	return &wire.Error{Op: "transfer", Server: t.server.Addr.String(), Zone: t.zone.Name, Err: err}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// turns admits so many questions in a second, those of each namespace in turn: who asks for much does not keep others waiting.
+// turns admits a number of questions in a second, those of each namespace in turn: a namespace that asks much does not delay the others.
 type turns struct {
 	limiter *rate.Limiter // nil for no limit
 
@@ -19,7 +19,7 @@ type turns struct {
 	admitting bool
 }
 
-// newTurns admits at most so many questions in any second; 0 for no limit.
+// newTurns admits at most perSecond questions in any second; 0 for no limit.
 func newTurns(perSecond int) *turns {
 	t := &turns{waiting: map[string][]chan struct{}{}}
 	if perSecond > 0 {

@@ -1,4 +1,4 @@
-// Package seq puts sequences together. It keeps nothing, and looks at no element before somebody asks for it.
+// Package seq combines iterators lazily: it stores nothing, and reads no element before the caller asks for it.
 package seq
 
 import "iter"
@@ -16,7 +16,7 @@ func Concat[T any](all ...iter.Seq[T]) iter.Seq[T] {
 	}
 }
 
-// Map yields what is made of each element.
+// Map yields of(element) for each element.
 func Map[A, B any](all iter.Seq[A], of func(A) B) iter.Seq[B] {
 	return func(yield func(B) bool) {
 		for element := range all {
@@ -27,7 +27,7 @@ func Map[A, B any](all iter.Seq[A], of func(A) B) iter.Seq[B] {
 	}
 }
 
-// FlatMap yields the elements of what is made of each element.
+// FlatMap yields the elements of of(element) for each element.
 func FlatMap[A, B any](all iter.Seq[A], of func(A) iter.Seq[B]) iter.Seq[B] {
 	return func(yield func(B) bool) {
 		for element := range all {

@@ -102,7 +102,7 @@ func (c *Client) send(ctx context.Context, q request) ([]answer, error) {
 	return readAnswers(reply.Body, len(q.Questions))
 }
 
-// readAnswers reads a response with so many answers.
+// readAnswers reads a response with the given number of answers.
 func readAnswers(body io.Reader, want int) ([]answer, error) {
 	raw, err := io.ReadAll(io.LimitReader(body, maxResponse))
 	if err != nil {

@@ -53,7 +53,7 @@ func WithTimeout(d time.Duration) Option { return func(a *queryOptions) { a.time
 // WithTCP sends the query over TCP.
 func WithTCP() Option { return func(a *queryOptions) { a.tcp = true } }
 
-// WithReplySize permits a reply of about so many bytes, up to the largest that there is. Others are bounded by less, as decoded
+// WithReplySize permits a reply of about that many bytes, up to the largest that there is. Others are bounded by less, as decoded
 // they may take a hundred times as much: it is for who knows what there is to come.
 func WithReplySize(bytes int) Option {
 	return func(a *queryOptions) { a.maxReply = min(max(a.maxReply, bytes), dns.MaxMsgSize) }

@@ -90,7 +90,7 @@ type usage struct {
 	bytes, reserved int64
 }
 
-// add counts one record with so many characters of text.
+// add counts one record with the length of its text.
 func (u *usage) add(text int) error {
 	u.records++
 	u.bytes += recordOverhead + int64(text)

@@ -85,7 +85,7 @@ func (r *reconciler) readInstances(ctx context.Context, c inventory.Cluster) (ow
 	}
 	members := &membership.Fleet{} // all that a Bind9Cluster needs
 	if c.IsGlobal() {
-		if members, err = inventory.Read(ctx, r.client, r.Home); err != nil {
+		if members, err = inventory.Read(ctx, r.client, r.SystemNamespace); err != nil {
 			return nil, facts, err
 		}
 	}

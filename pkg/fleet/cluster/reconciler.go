@@ -45,9 +45,9 @@ const confirmationInterval = 500 * time.Millisecond
 
 // Options are what the reconcilers of clusters work with.
 type Options struct {
-	// Home is the namespace of the instances of cluster-scoped clusters that name none.
-	Home     string
-	Timeouts inventory.Timeouts
+	// SystemNamespace is that of Lockstep, and of the instances of cluster-scoped clusters that name none.
+	SystemNamespace string
+	Timeouts        inventory.Timeouts
 	// Rights explain why servers cannot run in a namespace.
 	Rights   inventory.NamespaceRights
 	Children *apply.Children
@@ -137,8 +137,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, o); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	c := inventory.AsCluster(o, r.Home)
-	going, err := inventory.AwaitDependents(ctx, r.client, r.Home, c.Object)
+	c := inventory.AsCluster(o, r.SystemNamespace)
+	going, err := inventory.AwaitDependents(ctx, r.client, r.SystemNamespace, c.Object)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -180,12 +180,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: confirmationInterval}, nil
 	}
 	result, err := r.updateStatus(ctx, c, facts)
-	result.RequeueAfter = inventory.Sooner(inventory.Sooner(result.RequeueAfter, requeue), inventory.LookInterval(ctx, r.client, 0))
+	result.RequeueAfter = inventory.Sooner(inventory.Sooner(result.RequeueAfter, requeue), inventory.CheckInterval(ctx, r.client, 0))
 	return result, err
 }
 
 // ensureKeysAndInstances makes keys and instances, and deletes surplus instances. owned are those that there are. It returns
-// when to look again.
+// when to check again.
 func (r *reconciler) ensureKeysAndInstances(ctx context.Context, c inventory.Cluster, owned map[string]*v1beta1.Bind9Instance) (requeue time.Duration, err error) {
 	if err := inventory.CheckReadable(c.Object); err != nil {
 		return 0, err

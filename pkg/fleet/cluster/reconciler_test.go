@@ -27,8 +27,8 @@ type clusterTest struct {
 	*testing.T
 	*reconciler
 	instances int
-	key   client.ObjectKey
-	clock time.Time
+	key       client.ObjectKey
+	clock     time.Time
 	// due is when the reconciler wants to run again, and statusWrites how often it has written the cluster's status.
 	due          time.Time
 	statusWrites int

@@ -39,15 +39,15 @@ type Signing struct {
 	export bool
 }
 
-// SigningOf decides how a zone is signed on its instances. home is the namespace of the instances of cluster-scoped
+// SigningOf decides how a zone is signed on its instances. systemNamespace is that of Lockstep, and of the instances of cluster-scoped
 // clusters that name none.
-func SigningOf(ctx context.Context, c client.Reader, zone *v1beta1.DNSZone, instances []*v1beta1.Bind9Instance, home string) (Signing, error) {
+func SigningOf(ctx context.Context, c client.Reader, zone *v1beta1.DNSZone, instances []*v1beta1.Bind9Instance, systemNamespace string) (Signing, error) {
 	signer := membership.SignerOf(instances)
 	if signer == nil {
 		return Signing{}, nil
 	}
 	s := Signing{Signer: signer}
-	cluster, err := inventory.ClusterOf(ctx, c, signer, home)
+	cluster, err := inventory.ClusterOf(ctx, c, signer, systemNamespace)
 	if err != nil {
 		return s, err
 	}

@@ -28,16 +28,16 @@ const problemInterval = 10 * time.Second
 
 // reconciler makes the workload of an instance, checks its pods and writes its status.
 type reconciler struct {
-	client    client.Client
-	home      string
-	timeouts  inventory.Timeouts
-	rights    inventory.NamespaceRights
-	workloads *workloads
-	pods      *podcheck.Checker
-	status    *statusWriter
-	zones     zoneCounts
-	confirmed *inventory.Confirmed
-	now       func() time.Time
+	client          client.Client
+	systemNamespace string
+	timeouts        inventory.Timeouts
+	rights          inventory.NamespaceRights
+	workloads       *workloads
+	pods            *podcheck.Checker
+	status          *statusWriter
+	zones           zoneCounts
+	confirmed       *inventory.Confirmed
+	now             func() time.Time
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -78,7 +78,7 @@ func (r *reconciler) isGoing(ctx context.Context, instance *v1beta1.Bind9Instanc
 	if metav1.GetControllerOf(instance) != nil {
 		return v1beta1.IsGoing(instance), nil
 	}
-	return inventory.AwaitDependents(ctx, r.client, r.home, instance)
+	return inventory.AwaitDependents(ctx, r.client, r.systemNamespace, instance)
 }
 
 // reconcileLive brings an instance about and returns the facts for its status, and how soon to reconcile it again.
@@ -90,7 +90,7 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 		ParentGeneration: instance.Status.ObservedParentGeneration,
 		Problem:          status.True(status.ReconcileSucceeded, ""), Timeout: r.timeouts.Instance,
 	}
-	cluster, err := inventory.ClusterOf(ctx, r.client, instance, r.home)
+	cluster, err := inventory.ClusterOf(ctx, r.client, instance, r.systemNamespace)
 	switch name := instance.Spec.ClusterRef; {
 	case err != nil:
 		return facts, 0, err

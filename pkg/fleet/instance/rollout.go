@@ -24,15 +24,15 @@ const rolloutInterval = 2 * time.Second
 
 // rollout decides when the pods of an instance may be replaced.
 type rollout struct {
-	client client.Reader
-	home   string
-	mu     *sync.Mutex
+	client          client.Reader
+	systemNamespace string
+	mu              *sync.Mutex
 	// recent holds the instances that changed so lately that the cache may not show it.
 	recent *cache.Expiring
 }
 
-func newRollout(c client.Reader, home string) rollout {
-	return rollout{client: c, home: home, mu: &sync.Mutex{}, recent: cache.NewExpiring()}
+func newRollout(c client.Reader, systemNamespace string) rollout {
+	return rollout{client: c, systemNamespace: systemNamespace, mu: &sync.Mutex{}, recent: cache.NewExpiring()}
 }
 
 // rolloutState is what a roll-out has to know of an instance.
@@ -111,7 +111,7 @@ func (r rollout) siblingsOf(ctx context.Context, instance *v1beta1.Bind9Instance
 	if err != nil {
 		return nil, err
 	}
-	all, err := inventory.Read(ctx, r.client, r.home)
+	all, err := inventory.Read(ctx, r.client, r.systemNamespace)
 	if err != nil {
 		return nil, err
 	}

@@ -39,8 +39,8 @@ const maxReconciliations = 4
 
 // Options are what the reconciler of instances works with.
 type Options struct {
-	// Home is the namespace that Lockstep itself runs in.
-	Home string
+	// SystemNamespace is the namespace that Lockstep itself runs in.
+	SystemNamespace string
 	// Images run in the pods of an instance that names no image of its own.
 	Images   named.Images
 	Timeouts inventory.Timeouts
@@ -65,8 +65,8 @@ type Options struct {
 func Setup(mgr ctrl.Manager, o Options) error {
 	c, transitions := mgr.GetClient(), apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner), mgr.GetScheme())
 	r := &reconciler{
-		client: c, home: o.Home, timeouts: o.Timeouts, rights: o.Rights, confirmed: o.Confirmed, now: time.Now, workloads: newWorkloads(c, transitions, o),
-		pods: podcheck.New(c, o.Home, o.Sidecar, o.DNS, o.Keys.Cache), status: &statusWriter{client: c, transitions: transitions},
+		client: c, systemNamespace: o.SystemNamespace, timeouts: o.Timeouts, rights: o.Rights, confirmed: o.Confirmed, now: time.Now, workloads: newWorkloads(c, transitions, o),
+		pods: podcheck.New(c, o.SystemNamespace, o.Sidecar, o.DNS, o.Keys.Cache), status: &statusWriter{client: c, transitions: transitions},
 	}
 	turns := &inventory.Turns{Reconciler: r, PerNamespace: maxReconciliations}
 	b := ctrl.NewControllerManagedBy(mgr).
@@ -111,17 +111,17 @@ func instanceOfPod(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 func (r *reconciler) instancesOfZone(ctx context.Context, o client.Object) []reconcile.Request {
-	all, err := inventory.Read(ctx, r.client, r.home)
+	all, err := inventory.Read(ctx, r.client, r.systemNamespace)
 	if err != nil {
 		return nil
 	}
 	return requestsFor(all.InstancesOf(o.(*v1beta1.DNSZone)))
 }
 
-// zoneCounts knows how many zones each instance had when it was looked at last. It is safe for concurrent use.
+// zoneCounts knows how many zones each instance had when it was checked last. It is safe for concurrent use.
 type zoneCounts struct{ sync.Map }
 
-// debounce is how long events about zones are gathered into one look at an instance.
+// debounce is how long events about zones are gathered for one check of an instance.
 func (c *zoneCounts) debounce(request reconcile.Request) time.Duration {
 	zones, _ := c.Load(request.NamespacedName)
 	count, _ := zones.(int)
@@ -157,7 +157,7 @@ func (r *reconciler) allInstances(ctx context.Context, _ client.Object) []reconc
 
 // instancesOfCluster are the instances that name the cluster, whoever made them.
 func (r *reconciler) instancesOfCluster(ctx context.Context, o client.Object) []reconcile.Request {
-	c := inventory.AsCluster(o, r.home)
+	c := inventory.AsCluster(o, r.systemNamespace)
 	return r.instancesNaming(ctx, c.Namespace, c.GetName())
 }
 

@@ -23,7 +23,7 @@ func (w *workloads) ensureSigningKeys(ctx context.Context, workload *named.Workl
 	if err != nil {
 		return err
 	}
-	all, err := inventory.Read(ctx, w.client, w.Home)
+	all, err := inventory.Read(ctx, w.client, w.SystemNamespace)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (w *workloads) ensureSigningKeys(ctx context.Context, workload *named.Workl
 		if !maySign || v1beta1.IsGoing(zone) || !all.Serves(instance, zone) || membership.IsRefused(zone) {
 			continue
 		}
-		signing, err := dnssec.SigningOf(ctx, w.client, zone, all.InstancesOf(zone), w.Home)
+		signing, err := dnssec.SigningOf(ctx, w.client, zone, all.InstancesOf(zone), w.SystemNamespace)
 		if err == nil && signing.Signer != nil && signing.Signer.UID == instance.UID {
 			err = signing.EnsureKeySecret(ctx, w.client, w.Children, zone)
 		}

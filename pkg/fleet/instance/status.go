@@ -28,7 +28,7 @@ type statusWriter struct {
 func (w *statusWriter) update(ctx context.Context, instance *v1beta1.Bind9Instance, facts status.InstanceFacts, requeue time.Duration, now time.Time) (ctrl.Result, error) {
 	next := status.Instance(instance.Status, facts, now)
 	requeue = inventory.Sooner(requeue, status.UntilDeadline(next.LifecycleStatus, next.Conditions, facts.Timeout, now))
-	requeue = inventory.Sooner(requeue, inventory.LookInterval(ctx, w.client, len(facts.Zones)))
+	requeue = inventory.Sooner(requeue, inventory.CheckInterval(ctx, w.client, len(facts.Zones)))
 	if equality.Semantic.DeepEqual(instance.Status, next) {
 		return ctrl.Result{RequeueAfter: requeue}, nil
 	}

@@ -46,7 +46,7 @@ type workloads struct {
 
 func newWorkloads(c client.Client, transitions *apply.Transitions, o Options) *workloads {
 	return &workloads{
-		Options: o, client: c, transitions: transitions, rollout: newRollout(c, o.Home), configMaps: cache.NewExpiring(), certificates: cache.NewExpiring(),
+		Options: o, client: c, transitions: transitions, rollout: newRollout(c, o.SystemNamespace), configMaps: cache.NewExpiring(), certificates: cache.NewExpiring(),
 	}
 }
 
@@ -237,7 +237,7 @@ func nodePortsOf(service *corev1.Service) *v1beta1.NodePorts {
 	return &ports
 }
 
-// handoverInterval is how soon it is looked again whether a Service that Bindy made can be taken over.
+// handoverInterval is how soon to check again whether a Service that Bindy made can be taken over.
 const handoverInterval = time.Second
 
 // formerService is a Service of Bindy's, nil if there is none or clients do not need the pods any more that it selects: until one of the

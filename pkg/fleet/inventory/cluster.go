@@ -43,9 +43,9 @@ var NewClusters = []func() client.Object{
 	func() client.Object { return &v1beta1.ClusterBind9Provider{} },
 }
 
-// AsCluster takes an object of one of the three kinds. The instances of a cluster-scoped one that names no namespace are in home.
-func AsCluster(o client.Object, home string) Cluster {
-	namespace := membership.InstanceNamespace(o, home)
+// AsCluster takes an object of one of the three kinds. The instances of a cluster-scoped one that names no namespace are in systemNamespace.
+func AsCluster(o client.Object, systemNamespace string) Cluster {
+	namespace := membership.InstanceNamespace(o, systemNamespace)
 	switch o := o.(type) {
 	case *v1beta1.Bind9Cluster:
 		return Cluster{o, v1beta1.GroupVersion.WithKind("Bind9Cluster"), namespace, &o.Spec, &o.Status}
@@ -59,7 +59,7 @@ func AsCluster(o client.Object, home string) Cluster {
 
 // ClusterOf reads the cluster that an instance names. Its Object is nil when the instance names none, or one that does not
 // exist or keeps its instances in another namespace.
-func ClusterOf(ctx context.Context, c client.Reader, i *v1beta1.Bind9Instance, home string) (Cluster, error) {
+func ClusterOf(ctx context.Context, c client.Reader, i *v1beta1.Bind9Instance, systemNamespace string) (Cluster, error) {
 	if i.Spec.ClusterRef == "" {
 		return Cluster{}, nil
 	}
@@ -69,7 +69,7 @@ func ClusterOf(ctx context.Context, c client.Reader, i *v1beta1.Bind9Instance, h
 		} else if err != nil {
 			return Cluster{}, err
 		}
-		if found := AsCluster(candidate.Object, home); found.Namespace == i.Namespace {
+		if found := AsCluster(candidate.Object, systemNamespace); found.Namespace == i.Namespace {
 			return found, nil
 		}
 	}

@@ -16,13 +16,13 @@ import (
 
 // AwaitDependents has servers stay at work, once they are deleted, until no zone depends on them any more; see
 // v1beta1.DependentsFinalizer. servers are a cluster, or an instance without one. going is true when they are to be left to Kubernetes.
-func AwaitDependents(ctx context.Context, c client.Client, home string, servers client.Object) (going bool, err error) {
+func AwaitDependents(ctx context.Context, c client.Client, systemNamespace string, servers client.Object) (going bool, err error) {
 	marks := apply.Marks{AddFinalizers: []string{v1beta1.DependentsFinalizer}}
 	switch {
 	case v1beta1.IsGoing(servers):
 		return true, nil
 	case servers.GetDeletionTimestamp() != nil:
-		if waits, err := hasDependents(ctx, c, home, servers); waits || err != nil {
+		if waits, err := hasDependents(ctx, c, systemNamespace, servers); waits || err != nil {
 			return false, err
 		}
 		going, marks = true, apply.Marks{RemoveFinalizers: []string{v1beta1.DependentsFinalizer}}
@@ -37,11 +37,11 @@ func AwaitDependents(ctx context.Context, c client.Client, home string, servers 
 }
 
 // hasDependents reports whether a zone would lose its servers, or is still to be deleted from them.
-func hasDependents(ctx context.Context, c client.Client, home string, servers client.Object) (bool, error) {
+func hasDependents(ctx context.Context, c client.Client, systemNamespace string, servers client.Object) (bool, error) {
 	if servers.GetAnnotations()[v1beta1.AllowDeletionAnnotation] == "true" {
 		return false, nil
 	}
-	all, err := Read(ctx, c, home)
+	all, err := Read(ctx, c, systemNamespace)
 	if err != nil {
 		return false, err
 	}

@@ -40,17 +40,17 @@ func ListLiveInstances(ctx context.Context, c client.Reader) ([]*v1beta1.Bind9In
 }
 
 // Read is ReadFleet from the cache, with the instances that are not being deleted.
-func Read(ctx context.Context, c client.Reader, home string) (*membership.Fleet, error) {
+func Read(ctx context.Context, c client.Reader, systemNamespace string) (*membership.Fleet, error) {
 	instances, err := ListLiveInstances(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return ReadFleet(ctx, c, home, instances, client.UnsafeDisableDeepCopy)
+	return ReadFleet(ctx, c, systemNamespace, instances, client.UnsafeDisableDeepCopy)
 }
 
 // ReadFleet reads what decides on which of some instances and DNSProviders zones are. The instances of cluster-scoped clusters that name
-// no namespace are in home.
-func ReadFleet(ctx context.Context, c client.Reader, home string, instances []*v1beta1.Bind9Instance, options ...client.ListOption) (*membership.Fleet, error) {
+// no namespace are in systemNamespace.
+func ReadFleet(ctx context.Context, c client.Reader, systemNamespace string, instances []*v1beta1.Bind9Instance, options ...client.ListOption) (*membership.Fleet, error) {
 	var clusters v1beta1.Bind9GlobalClusterList
 	var providers v1beta1.ClusterBind9ProviderList
 	var grants v1beta1.ZoneGrantList
@@ -63,7 +63,7 @@ func ReadFleet(ctx context.Context, c client.Reader, home string, instances []*v
 	return membership.NewFleet(membership.FleetObjects{
 		Instances: instances, Clusters: pointersTo(clusters.Items), Providers: pointersTo(providers.Items),
 		Grants: pointersTo(grants.Items), DNSProviders: pointersTo(dnsProviders.Items),
-	}, home), nil
+	}, systemNamespace), nil
 }
 
 // ListPods reads pods of the cache, which must not be changed.

@@ -79,7 +79,7 @@ func (p *ensurePass) guests(ctx context.Context) (guests []*v1beta1.DNSProvider,
 			continue
 		}
 		if all == nil {
-			if all, err = inventory.Read(ctx, p.Client, p.Home); err != nil {
+			if all, err = inventory.Read(ctx, p.Client, p.SystemNamespace); err != nil {
 				return nil, err
 			}
 		}

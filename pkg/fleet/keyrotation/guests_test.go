@@ -65,7 +65,7 @@ func TestGuestsOfARing(t *testing.T) {
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 	p := &ensurePass{
-		Rotator: &Rotator{Client: c, Cache: NewCache(c), Controller: client.ObjectKey{Namespace: "lockstep-system", Name: "lockstep-controller"}, Home: "lockstep-system"},
+		Rotator: &Rotator{Client: c, Cache: NewCache(c), Controller: client.ObjectKey{Namespace: "lockstep-system", Name: "lockstep-controller"}, SystemNamespace: "lockstep-system"},
 		owner:   Owner{Object: global, Namespace: "servers"},
 	}
 	keys, err := p.guestKeys(t.Context(), named.KeyTransfer, nil)

@@ -44,8 +44,8 @@ type Rotator struct {
 	Sidecar  Sidecar
 	// Controller and APIServer are accounts, by namespace and name: they may read the keys that they sign with.
 	Controller, APIServer client.ObjectKey
-	// Home is the namespace that Lockstep runs in.
-	Home string
+	// SystemNamespace is the namespace that Lockstep runs in.
+	SystemNamespace string
 	// Transitions makes Events; nil makes none.
 	Transitions *apply.Transitions
 }
@@ -61,7 +61,7 @@ type ensurePass struct {
 }
 
 // Ensure makes the owner's TSIG keys where they are missing, lets those who sign read them, and takes a step of
-// the rotation of a key that has changed. It returns when to do so again, 0 for at the next look, and whether it took a step.
+// the rotation of a key that has changed. It returns when to do so again, 0 for at the next check, and whether it took a step.
 func (r *Rotator) Ensure(ctx context.Context, owner Owner, now time.Time) (requeue time.Duration, changed bool, err error) {
 	p := &ensurePass{Rotator: r, owner: owner, now: now}
 	p.servers = sync.OnceValue(func() []serverKeys { return p.askServers(ctx) })

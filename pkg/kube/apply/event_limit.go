@@ -17,7 +17,7 @@ type EventLimit struct {
 	namespaces map[string]*rate.Limiter
 }
 
-// NewEventLimit permits so many Events in a second, after a burst.
+// NewEventLimit permits perSecond Events in a second, after a burst.
 func NewEventLimit(perSecond float64, burst int) *EventLimit {
 	return &EventLimit{
 		perSecond: rate.Limit(perSecond), burst: burst, all: rate.NewLimiter(rate.Limit(perSecond), burst), namespaces: map[string]*rate.Limiter{},

@@ -66,15 +66,15 @@ func (r Refusal) String() string {
 type options struct {
 	kubeconfig clientcmd.ClientConfig
 	// palette decides on colors for what is written to an output.
-	palette       func(io.Writer) render.Palette
-	files         []string
-	prune, output string
-	home          string
+	palette         func(io.Writer) render.Palette
+	files           []string
+	prune, output   string
+	systemNamespace string
 }
 
 // NewCommand returns the command "plan" of a program, which is named in its examples. palette decides on colors for an output.
 func NewCommand(program string, kubeconfig clientcmd.ClientConfig, palette func(io.Writer) render.Palette) *cobra.Command {
-	o := options{kubeconfig: kubeconfig, palette: palette, home: "lockstep-system"}
+	o := options{kubeconfig: kubeconfig, palette: palette, systemNamespace: "lockstep-system"}
 	cmd := &cobra.Command{
 		Use:   "plan -f FILE|DIR|-",
 		Short: "Show which answers would change if manifests were applied",
@@ -104,7 +104,7 @@ Exit code 0: no answer changes. 1: some do. 2: an error, or an object would be r
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "File, or folder with all that is below it, or - for standard input; may be repeated")
 	cmd.Flags().StringVar(&o.prune, "prune", "", "Label selector of the objects that would be deleted if the files do not have them")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "json for scripts")
-	cmd.Flags().StringVar(&o.home, "system-namespace", o.home, "The namespace that Lockstep runs in")
+	cmd.Flags().StringVar(&o.systemNamespace, "system-namespace", o.systemNamespace, "The namespace that Lockstep runs in")
 	return cmd
 }
 
@@ -198,7 +198,7 @@ func (o *options) plan(ctx context.Context, c *cluster, objects []manifest.Objec
 	}
 	values := func(m map[objectKey]source.Object) []source.Object { return slices.Collect(maps.Values(m)) }
 	return Report{
-		Zones:   append([]forecast.Zone{}, forecast.Compare(values(c.before), values(c.after), o.home)...), // Never null.
+		Zones:   append([]forecast.Zone{}, forecast.Compare(values(c.before), values(c.after), o.systemNamespace)...),
 		Refused: append([]Refusal{}, c.refused...), Remarks: append([]string{}, c.remarks...),
 	}, nil
 }

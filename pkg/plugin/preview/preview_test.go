@@ -93,7 +93,7 @@ func makePlan(t *testing.T, prune, apply string, funcs interceptor.Funcs, object
 		t.Fatal(err)
 	}
 	c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), funcs)
-	o := options{prune: prune, home: "lockstep-system", palette: func(io.Writer) render.Palette { return render.Palette{} }}
+	o := options{prune: prune, systemNamespace: "lockstep-system", palette: func(io.Writer) render.Palette { return render.Palette{} }}
 	selector, err := labels.Parse(prune)
 	if err != nil {
 		t.Fatal(err)

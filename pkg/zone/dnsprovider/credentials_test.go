@@ -52,7 +52,7 @@ func TestPasswordNeedsTLS(t *testing.T) {
 		if usable {
 			continue
 		}
-		facts := (&reconciler{stores: b}).look(t.Context(), p, nil)
+		facts := (&reconciler{stores: b}).probe(t.Context(), p, nil)
 		conditions := status.Provider(p.Status, facts, time.Now()).Conditions
 		ready := meta.FindStatusCondition(conditions, status.Ready)
 		if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != status.Unsupported || !strings.Contains(ready.Message, "used with https only") {

@@ -20,7 +20,7 @@ func (r *reconciler) leftOut(ctx context.Context, provider *v1beta1.DNSProvider)
 	if err != nil || len(rivals) == 0 {
 		return "", err
 	}
-	servers, err := inventory.Read(ctx, r.client, r.home)
+	servers, err := inventory.Read(ctx, r.client, r.systemNamespace)
 	if err != nil {
 		return "", err
 	}
@@ -63,7 +63,7 @@ func (r *reconciler) rivalsOf(ctx context.Context, provider *v1beta1.DNSProvider
 	var neighbors []*v1beta1.DNSProvider
 	for i := range list.Items {
 		p := &list.Items[i]
-		if !membership.IsGuest(p, r.home) {
+		if !membership.IsGuest(p, r.systemNamespace) {
 			continue
 		}
 		if rivals = append(rivals, p); p.Namespace == provider.Namespace {

@@ -48,7 +48,7 @@ func TestLeftOut(t *testing.T) {
 	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	r := &reconciler{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), home: "home"}
+	r := &reconciler{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), systemNamespace: "home"}
 	for _, o := range objects {
 		p, is := o.(*v1beta1.DNSProvider)
 		if !is || p.Namespace == "home" {

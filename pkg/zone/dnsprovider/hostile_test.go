@@ -65,7 +65,7 @@ func TestTriedTransferIsShort(t *testing.T) {
 	go func() { _ = tcp.ActivateAndServe() }()
 	defer func() { _, _ = udp.Shutdown(), tcp.Shutdown() }()
 	server := observe.Server{Provider: "corp", Pod: "corp/x", Role: observe.Secondary, Addr: netip.MustParseAddrPort(listener.Addr().String())}
-	facts := look{zone: "example.test.", transfer: &key}.ask(t.Context(), server, true)
+	facts := prober{zone: "example.test.", transfer: &key}.ask(t.Context(), server, true)
 	<-ended
 	if !facts.HasZone || facts.TransferProblem != "" || sent.Load() >= most {
 		t.Errorf("%d records were sent, %+v", sent.Load(), facts)

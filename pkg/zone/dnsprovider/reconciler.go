@@ -39,16 +39,16 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 )
 
-// How often a provider is looked at that nothing happens to, and one that is not ready.
+// How often a provider is checked without an event, and one that is not ready.
 const (
 	readyInterval   = time.Minute
 	problemInterval = 10 * time.Second
-	// storeInterval is how often etcd and CoreDNS are looked at, and the endpoints of a Service: a new replica is not asked before.
+	// storeInterval is how often etcd and CoreDNS are checked, and the endpoints of a Service: a new replica is not asked before.
 	storeInterval = 5 * time.Second
 )
 
-// maxLooks is how many providers of a namespace are looked at at a time: mostly they wait for servers.
-const maxLooks = 4
+// maxProbes is how many providers of a namespace are checked at a time: mostly they wait for servers.
+const maxProbes = 4
 
 // maxConnections is how many connections with the DNS servers of a provider there are at a time: as many as the questions to two of
 // them that an observe.Observer has under way.
@@ -61,7 +61,7 @@ func AccountOf(g *outbound.Gate, namespace, name string) *outbound.Account {
 
 var providerKind = v1beta1.GroupVersion.WithKind("DNSProvider")
 
-// reconciler looks at providers.
+// reconciler checks providers.
 type reconciler struct {
 	client   client.Client
 	keys     *keyrotation.Cache
@@ -70,19 +70,19 @@ type reconciler struct {
 	now      func() time.Time
 	// transitions makes Events; nil makes none.
 	transitions *apply.Transitions
-	// home is the namespace that Lockstep runs in.
-	home string
+	// systemNamespace is the namespace that Lockstep runs in.
+	systemNamespace string
 	// cluster returns what names this Kubernetes cluster among others.
 	cluster func(context.Context) (string, error)
 }
 
 // Setup adds the reconciler of the status of providers. It runs when a provider changes, when a zone that names it does, and now
-// and then. home is the namespace that Lockstep runs in.
-func Setup(mgr ctrl.Manager, keys *keyrotation.Cache, stores *Backends, home string) error {
-	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, resolver: Resolver{Gate: stores.Gate}, now: time.Now, home: home, cluster: clusterID(mgr.GetAPIReader()),
+// and then. systemNamespace is the namespace that Lockstep runs in.
+func Setup(mgr ctrl.Manager, keys *keyrotation.Cache, stores *Backends, systemNamespace string) error {
+	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, resolver: Resolver{Gate: stores.Gate}, now: time.Now, systemNamespace: systemNamespace, cluster: clusterID(mgr.GetAPIReader()),
 		transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner), mgr.GetScheme())}
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	turns := &inventory.Turns{Reconciler: r, PerNamespace: maxLooks}
+	turns := &inventory.Turns{Reconciler: r, PerNamespace: maxProbes}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("dnsprovider").
 		WithOptions(controller.Options{MaxConcurrentReconciles: turns.Workers()}).
@@ -118,7 +118,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	was := provider.Status
 	provider.Status.Owner = owner
-	facts := r.look(outbound.WithAccount(ctx, AccountOf(r.stores.Gate, provider.Namespace, provider.Name)), provider, zones)
+	facts := r.probe(outbound.WithAccount(ctx, AccountOf(r.stores.Gate, provider.Namespace, provider.Name)), provider, zones)
 	facts.Owner = owner
 	if provider.Spec.Secondaries != nil {
 		if facts.LeftOut, err = r.leftOut(ctx, provider); err != nil {
@@ -178,8 +178,8 @@ func (r *reconciler) zonesOf(ctx context.Context, provider *v1beta1.DNSProvider)
 
 func compareZones(a, b *v1beta1.DNSZone) int { return cmp.Compare(a.Name, b.Name) }
 
-// look finds out how a provider is.
-func (r *reconciler) look(ctx context.Context, provider *v1beta1.DNSProvider, zones []*v1beta1.DNSZone) status.ProviderFacts {
+// probe finds out the state of a provider.
+func (r *reconciler) probe(ctx context.Context, provider *v1beta1.DNSProvider, zones []*v1beta1.DNSZone) status.ProviderFacts {
 	facts := status.ProviderFacts{Generation: provider.Generation, Type: typeOf(provider), Zones: len(zones), Unsupported: serving.ProviderProblem(provider)}
 	if facts.Unsupported != "" {
 		return facts
@@ -192,15 +192,15 @@ func (r *reconciler) look(ctx context.Context, provider *v1beta1.DNSProvider, zo
 	}
 	provider = r.withAddresses(ctx, provider)
 	if provider.Spec.CoreDNS != nil {
-		r.lookAtStore(ctx, provider, zone, &facts)
+		r.probeStore(ctx, provider, zone, &facts)
 		return facts
 	}
 	update, transfer := tsigkey.ProviderSecrets(provider)
-	l := look{zone: zone}
+	p := prober{zone: zone}
 	for _, key := range []struct {
 		secret client.ObjectKey
 		to     **wire.Key
-	}{{update, &l.update}, {transfer, &l.transfer}} {
+	}{{update, &p.update}, {transfer, &p.transfer}} {
 		if key.secret.Name == "" {
 			continue
 		}
@@ -209,15 +209,15 @@ func (r *reconciler) look(ctx context.Context, provider *v1beta1.DNSProvider, zo
 			facts.KeyProblem = keyProblem(key.secret, err)
 		}
 	}
-	if l.byAddress = serving.IsByAddress(provider); provider.Spec.Secondaries != nil && !l.byAddress && facts.KeyProblem == "" {
-		if _, err := named.NewGuestKey(provider.Namespace, provider.Name, l.transfer); err != nil {
+	if p.byAddress = serving.IsByAddress(provider); provider.Spec.Secondaries != nil && !p.byAddress && facts.KeyProblem == "" {
+		if _, err := named.NewGuestKey(provider.Namespace, provider.Name, p.transfer); err != nil {
 			facts.KeyProblem = keyProblem(transfer, err)
 		}
 	}
-	facts.Servers = askAll(provider, func(s observe.Server) status.ProviderServerFacts { return l.ask(ctx, s, facts.KeyProblem == "") })
+	facts.Servers = askAll(provider, func(s observe.Server) status.ProviderServerFacts { return p.ask(ctx, s, facts.KeyProblem == "") })
 	if !facts.IsReady() { // Whoever corrects a Secret need not wait.
-		r.keys.Invalidate(update, l.update)
-		r.keys.Invalidate(transfer, l.transfer)
+		r.keys.Invalidate(update, p.update)
+		r.keys.Invalidate(transfer, p.transfer)
 	}
 	return facts
 }
@@ -246,8 +246,7 @@ func typeOf(provider *v1beta1.DNSProvider) string {
 
 // secretProblem says what is wrong with a Secret that cannot be read, and which entries it needs.
 func secretProblem(name, entries string, err error) string {
-	var unreadable *tsigkey.UnreadableError
-	if errors.As(tsigkey.Unreadable(name, err), &unreadable) {
+	if unreadable, ok := errors.AsType[*tsigkey.UnreadableError](tsigkey.Unreadable(name, err)); ok {
 		return fmt.Sprintf("%v: create it with the entries %s; where namespaces are enrolled, ask an administrator to enroll this one", unreadable, entries)
 	}
 	return err.Error()

@@ -26,9 +26,9 @@ import (
 // maxReplicas is how many endpoints of a Service are asked.
 const maxReplicas = 64
 
-// lookAtStore finds out how a provider is that keeps its zones in etcd: etcd itself, on the connection that zones are written on, and
+// probeStore finds out the state of a provider that keeps its zones in etcd: etcd itself, on the connection that zones are written on, and
 // every replica of CoreDNS.
-func (r *reconciler) lookAtStore(ctx context.Context, p *v1beta1.DNSProvider, zone string, facts *status.ProviderFacts) {
+func (r *reconciler) probeStore(ctx context.Context, p *v1beta1.DNSProvider, zone string, facts *status.ProviderFacts) {
 	facts.Store = storeVerdict(r.checkStore(ctx, p, zone))
 	facts.Servers = askAll(p, func(s observe.Server) status.ProviderServerFacts { return askReplica(ctx, s, zone) })
 }

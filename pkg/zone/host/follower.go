@@ -28,7 +28,7 @@ type Follower struct {
 	silentSince time.Time
 }
 
-// NoteAnswer takes note of whether the secondary answered in a pass, and returns since when it has not.
+// NoteAnswer notes whether the secondary answered in a pass, and returns since when it has not.
 func (f *Follower) NoteAnswer(answered bool, now time.Time) (silentSince time.Time) {
 	switch {
 	case answered:
@@ -51,7 +51,7 @@ const (
 	WaitForTransfer
 )
 
-// StaysAt takes note of the serial at which the secondary was found, and returns since when it has been there.
+// StaysAt notes the serial at which the secondary was found, and returns since when it has been there.
 func (f *Follower) StaysAt(serial uint32, now time.Time) (since time.Time) {
 	if f.since.IsZero() || f.serial != serial {
 		*f = Follower{serial: serial, since: now, had: f.had}

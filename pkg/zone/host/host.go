@@ -23,8 +23,8 @@ import (
 type Host interface {
 	// At returns what is known of the server without asking it.
 	At() Place
-	// SignIn reads the keys that everything sent is signed with; before it, nothing else may be called but Delete and Configure. ForgetKeys
-	// has them read anew: the server did not know one.
+	// SignIn reads the keys by which requests are signed; before it, only Delete and Configure may be called. ForgetKeys has the keys read
+	// again, because the server did not know one.
 	SignIn(ctx context.Context) error
 	ForgetKeys()
 	// Serial asks for the SOA. Observe transfers the zone, if it has changed.
@@ -32,19 +32,18 @@ type Host interface {
 	Observe(ctx context.Context) observe.Observation
 	// Ask asks for one RRset, of which nothing is kept; without data if the server says with authority that the zone has none.
 	Ask(ctx context.Context, key rrset.Key) (rrset.RRset, error)
-	// Claim removes the data of another DNSZone that has left it on the server, and reports whether it did: what is found there would be
-	// followed as data that nobody declares.
+	// Claim removes what another DNSZone has left on the server, and reports whether there was any: it would be kept as foreign data.
 	Claim(ctx context.Context) (evicted bool, err error)
 	// Delete removes the zone from the server, unless somebody else decides which zones it has.
 	Delete(ctx context.Context) error
 	// Configure changes how the server has the zone: whom it notifies, who may transfer it, where it transfers from, and with which policy
 	// it signs. The serial and the error are those with which the pass ended there. The remark says which policy could not be set.
 	Configure(ctx context.Context, serial uint32, err error, rested bool) (remark string)
-	// Remedy says what to do about an error of the server that does not pass by itself, as the end of a sentence that says what it is.
+	// Remedy returns what to do about a lasting error of the server, as the end of a sentence that describes the error.
 	Remedy(err error) string
 }
 
-// Place is what a pass knows of a host before it asks it anything.
+// Place is what a pass knows of a host before its first request.
 type Place struct {
 	observe.Server
 	// ID identifies the server between passes.
@@ -54,9 +53,9 @@ type Place struct {
 	Line string
 	// Restores is true if primaries that have lost the zone get it back from this server.
 	Restores bool
-	// HadContent is true if a zone that was never seen there may have had content before it was ours.
+	// HadContent is true if a zone that is seen there for the first time may have older content.
 	HadContent bool
-	// Rest is how long the zone may rest before somebody looks at the server; zero if the server tells when the zone changes.
+	// Rest is how long the zone may wait until the server is checked again; zero if the server notifies of changes.
 	Rest time.Duration
 }
 
@@ -66,31 +65,30 @@ type Reader interface {
 	Read(ctx context.Context, wanted Wanted) observe.Observation
 	// Forget has everything read anew.
 	Forget()
-	// Written takes note that an update which was applied to the SOA from, and to no other, has left the SOA to.
+	// Written notes an update that was applied to exactly the SOA from, and led to the SOA to.
 	Written(from, to rrset.SOA, changed iter.Seq[rrset.Key])
 	// Knows reports whether the last Read says anything about a key.
 	Knows(key rrset.Key) bool
 }
 
-// Wanted returns the RRsets that are declared, or were, and what is declared of them.
+// Wanted returns the RRsets that are or were declared, and what is declared now.
 type Wanted func() (keys iter.Seq[rrset.Key], declared plan.Content)
 
-// Comparison is how much of a server's content was found to be what it should be, where it is not compared at once. The zero value is its
-// beginning.
+// Comparison is the progress of a comparison that is made in parts: which RRsets are as they should be. The zero value is its start.
 type Comparison struct{ Equal map[rrset.Key]struct{} }
 
 // Primary is a host that zones are written to.
 type Primary interface {
 	Host
 	Reader
-	// Obstacle returns why nothing can be done on the server; nil if it can be tried.
+	// Obstacle returns why the server cannot be written to; nil if an attempt makes sense.
 	Obstacle() error
-	// Apply changes the zone that has the SOA have, and leaves it with the SOA want, or with its own if that is not ours to set. What
-	// it changes is as it was planned against, or ErrConflict is returned; ErrUnknown if the reply was lost.
+	// Apply changes the zone with the SOA have, and leaves it with the SOA want, or with its own if that is not ours to set. It returns
+	// ErrConflict if what it changes is not as it was planned against, and ErrUnknown if the reply was lost.
 	Apply(ctx context.Context, changes plan.Changes, have, want rrset.SOA) (Result, error)
-	// Blame finds out whether it is the RRset to which a server failed alone, or the server, which can write nothing at present.
+	// Blame finds out why a server could not write one RRset: because of the RRset, or because it can write nothing at present.
 	Blame(ctx context.Context, failed Result, want rrset.SOA) (Result, error)
-	// Missing returns why a zone that was not seen cannot be created there; nil if Create can.
+	// Missing returns why a missing zone cannot be created there; nil if Create can.
 	Missing(seen observe.Observation) error
 	// Create adds the complete zone in one piece, so that the server never answers from an empty one; ErrExists if it has the zone.
 	Create(ctx context.Context, zone Copy) error
@@ -109,11 +107,11 @@ type Copy struct {
 // Secondary is a host that follows its primaries.
 type Secondary interface {
 	Host
-	// Compare returns nil if the server holds a content, ErrDiffers if it holds another one, and any other error while that is not known.
+	// Compare returns nil if the server holds the content want, ErrDiffers if it holds another one, and other errors while that is unknown.
 	Compare(ctx context.Context, want *observe.Mirror, known *Comparison) (seen observe.Observation, err error)
-	// Follow brings it along when it does not have the serial of its primaries, with what is known of it. An error says why it cannot.
+	// Follow has a server with another serial than its primaries transfer the zone. The error says why it cannot.
 	Follow(ctx context.Context, seen observe.Observation, serial uint32, known *Follower) error
-	// Repair brings it along when it has their serial with other content.
+	// Repair has a server with their serial and other content transfer the zone.
 	Repair(ctx context.Context, seen observe.Observation, serial uint32, known *Follower) error
 }
 
@@ -131,7 +129,7 @@ type Zone struct {
 	// OnLine counts the primaries that are kept on one serial.
 	OnLine int
 	Now    func() time.Time
-	// LookAgain has another pass follow at once.
+	// LookAgain starts another pass after this one.
 	LookAgain func()
 }
 

@@ -17,7 +17,7 @@ import (
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
-// removedAnnotations takes note of the annotations that are removed from objects, and changes none.
+// removedAnnotations notes the annotations that are removed from objects, and changes none.
 type removedAnnotations struct {
 	client.Client
 	names []string

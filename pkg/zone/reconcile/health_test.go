@@ -37,7 +37,7 @@ func TestHealthCheckFailsWhilePassesHang(t *testing.T) {
 	}
 	due := func() map[types.NamespacedName]time.Time { return nil }
 	watchdog := liveness.NewWatchdog(due, time.Now)
-	watchdog.Patience, watchdog.LonePatience = 200*time.Millisecond, time.Hour
+	watchdog.Timeout, watchdog.SingleNamespaceTimeout = 200*time.Millisecond, time.Hour
 	if err := addWatchdog(mgr, prometheus.NewRegistry(), watchdog); err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func (e edges) hostsOf(s scope, state *zoneState) []host.Host {
 	return hosts
 }
 
-// restOf returns how long a zone may rest before somebody looks at one of its hosts; zero if all tell when it changes.
+// restOf returns how long a zone may wait until one of its hosts is checked again; zero if all notify of changes.
 func restOf(hosts []host.Host) (rest time.Duration) {
 	for _, h := range hosts {
 		if r := h.At().Rest; r > 0 && (rest == 0 || r < rest) {

@@ -35,7 +35,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
-// edges are what a pass reaches beyond its own values. Tests replace them.
+// edges are the clients and caches of a pass. Tests replace them.
 type edges struct {
 	kube       client.Client
 	zones      *zonecache.Cache
@@ -56,7 +56,7 @@ type edges struct {
 // dnsClient asks servers what they serve.
 type dnsClient interface {
 	host.DNS
-	// Reset has a server asked again that may have started anew.
+	// Reset has a server asked again that may have restarted.
 	Reset(at observe.Peer)
 }
 
@@ -66,7 +66,7 @@ type (
 	updateClient  = rfc2136.Updater
 )
 
-// zonePass is one pass over one zone. Its steps hand on values: declaration, primaries, target, outcome.
+// zonePass is one pass over one zone. Its steps pass on values: declaration, primaries, target, outcome.
 type zonePass struct {
 	edges
 	scope
@@ -81,7 +81,7 @@ type passResult struct {
 	reconciled
 	// appeared is true when the zone is on other servers than after the pass before.
 	appeared bool
-	// rest is how long the zone may rest before its hosts are looked at; zero if they tell.
+	// rest is how long the zone may wait until its hosts are checked again; zero if they notify of changes.
 	rest time.Duration
 	// chained is when to look again at the zone's DS records in the zones above.
 	chained time.Duration
@@ -102,8 +102,8 @@ type reconciled struct {
 	remark string
 }
 
-// run does the pass. Whatever goes wrong becomes part of the outcome, so that it reaches the objects concerned; the error
-// is for those that could not get their finalizer.
+// run does the pass. Failures are part of the outcome, and so reach the objects concerned; the error is about objects that could not get
+// their finalizer.
 func (p zonePass) run(ctx context.Context) (passResult, error) {
 	began := p.now()
 	p.hosts = p.hostsOf(p.scope, p.state)

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/primary"
 )
 
-// answerPatience is for how long a server may answer with an error, such as SERVFAIL or NOTAUTH, that passes by itself.
-const answerPatience = 10 * time.Second
+// answerGrace is for how long a server may answer with an error, such as SERVFAIL or NOTAUTH, that passes by itself.
+const answerGrace = 10 * time.Second
 
 // failureOf returns the failure that a server's error is to the zone; the zero value if it may pass by itself, because it does
 // not last. That the clocks differ passes when somebody sets one.
@@ -27,7 +27,7 @@ func failureOf(err error, lasts time.Duration, message string) status.Verdict {
 		return status.False(status.ZoneNotFound, message)
 	}
 	var e *wire.Error
-	if !errors.As(err, &e) || !host.IsTerminal(err) && e.TSIGError == 0 && (e.Rcode == dns.RcodeSuccess || lasts < answerPatience) {
+	if !errors.As(err, &e) || !host.IsTerminal(err) && e.TSIGError == 0 && (e.Rcode == dns.RcodeSuccess || lasts < answerGrace) {
 		return status.Verdict{}
 	}
 	return status.False(e.Reason(), message)

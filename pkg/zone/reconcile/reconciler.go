@@ -28,7 +28,7 @@ import (
 // reconciler finds out what a pass is about, runs it, and reports its outcome.
 type reconciler struct {
 	edges
-	home string
+	systemNamespace string
 	// gate decides which addresses servers may have, and counts connections with those of DNSProviders; nil permits all.
 	gate       *outbound.Gate
 	states     zoneStates
@@ -166,7 +166,7 @@ func (s scope) accounts(g *outbound.Gate) func(address string) *outbound.Account
 }
 
 func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope, error) {
-	all, err := inventory.Read(ctx, r.kube, r.home)
+	all, err := inventory.Read(ctx, r.kube, r.systemNamespace)
 	if err != nil {
 		return scope{zone: zone}, err
 	}
@@ -223,7 +223,7 @@ func (r *reconciler) placeZone(ctx context.Context, all *membership.Fleet, zone 
 	if s.refusal == (membership.Refusal{}) {
 		s.arrivals, s.comes = all.ArrivalsOf(known, r.now())
 	}
-	if s.signing, err = dnssec.SigningOf(ctx, r.kube, r.states.stateOf(zone).withDelegation(zone), s.instances, r.home); err != nil {
+	if s.signing, err = dnssec.SigningOf(ctx, r.kube, r.states.stateOf(zone).withDelegation(zone), s.instances, r.systemNamespace); err != nil {
 		return s, err
 	}
 	servers, err := inventory.ListServers(ctx, r.kube, s.instances)

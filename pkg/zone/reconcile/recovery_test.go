@@ -62,7 +62,7 @@ func TestLeadIsPatientWithWhatOnlyAPersonMends(t *testing.T) {
 	r := recoveries{enqueue: func(membership.ZoneKey) {}}
 	failed := []statuswriter.ServerOutcome{{Server: observe.Server{Addr: netip.MustParseAddrPort("192.0.2.1:53")}, Err: errors.New("no")}}
 	for after, want := range map[time.Duration][2]time.Duration{
-		0: {leadInterval, leadInterval}, personPatience - 1: {leadInterval, leadInterval}, personPatience: {leadInterval, refusedInterval},
+		0: {leadInterval, leadInterval}, personTimeout - 1: {leadInterval, leadInterval}, personTimeout: {leadInterval, refusedInterval},
 	} {
 		r.servers = nil
 		began := time.Unix(1000, 0)

@@ -87,12 +87,12 @@ func TestServerThatCannotWriteIsToBlame(t *testing.T) {
 	}
 	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	recoveries := &recoveries{enqueue: func(membership.ZoneKey) {}}
-	for began := now; now.Sub(began) < 2*answerPatience; {
+	for began := now; now.Sub(began) < 2*answerGrace; {
 		p := r.pass()
 		if p.event.Problem.Reason != status.PrimaryFailed || !strings.Contains(p.event.Problem.Message, "SERVFAIL") || len(p.event.Unprogrammed) > 0 {
 			t.Fatalf("the problem is %+v, unprogrammed %v", p.event.Problem, p.event.Unprogrammed)
 		}
-		if lasts := now.Sub(began) >= answerPatience; lasts != (p.event.Failure.Reason == "ServFail") || !lasts && p.event.Failure.Reason != "" {
+		if lasts := now.Sub(began) >= answerGrace; lasts != (p.event.Failure.Reason == "ServFail") || !lasts && p.event.Failure.Reason != "" {
 			t.Fatalf("after %s, the failure is %+v", now.Sub(began), p.event.Failure)
 		}
 		leads, _ := recoveries.record(membership.KeyOfZone(r.zone), p.event.Servers, now)
@@ -165,7 +165,7 @@ func TestPassReportsAnswersThatDoNotPass(t *testing.T) {
 			}
 			c.spoil(r)
 			backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval)
-			for began := now; now.Sub(began) <= 2*answerPatience; now = now.Add(answerPatience) {
+			for began := now; now.Sub(began) <= 2*answerGrace; now = now.Add(answerGrace) {
 				r.zones.Set(r.a("www", now.Unix(), "192.0.2.10"))
 				readKeys()
 				p := r.pass()

@@ -80,10 +80,10 @@ func jitter(d time.Duration) time.Duration { return wait.Jitter(d-d/20, 0.1) }
 
 const (
 	// leadInterval is how soon the zone that leads on a server is tried again, refusedInterval that if only a person can help
-	// and nobody has for the time of personPatience.
+	// and nobody has for the time of personTimeout.
 	leadInterval    = 2 * time.Second
 	refusedInterval = 10 * time.Second
-	personPatience  = 5 * time.Minute
+	personTimeout   = 5 * time.Minute
 	// leadLife is after how long without a pass another zone takes the lead.
 	leadLife = time.Minute
 )
@@ -128,7 +128,7 @@ func leadPause(leads time.Time, event statuswriter.SyncCompleted) time.Duration 
 	switch {
 	case leads.IsZero() || event.Paused:
 		return idleInterval
-	case event.Failure.Reason != "" && event.At.Sub(leads) >= personPatience:
+	case event.Failure.Reason != "" && event.At.Sub(leads) >= personTimeout:
 		return jitter(refusedInterval)
 	}
 	return jitter(leadInterval)

@@ -58,8 +58,8 @@ const updateTimeout = 4 * time.Second
 
 // Options are what the reconciler of zones works with.
 type Options struct {
-	// Home is the namespace that Lockstep itself runs in.
-	Home string
+	// SystemNamespace is the namespace that Lockstep itself runs in.
+	SystemNamespace string
 	// Timeout is how long one of its instances may lack a zone before the zone's status asks for a person.
 	Timeout time.Duration
 	// Keys are the TSIG keys to sign with.
@@ -98,14 +98,14 @@ func Setup(mgr ctrl.Manager, o Options) error {
 				return inventory.IsTerminating(ctx, mgr.GetAPIReader(), namespace)
 			},
 		},
-		home: o.Home, gate: o.Gate, writer: writer, metrics: counts,
+		systemNamespace: o.SystemNamespace, gate: o.Gate, writer: writer, metrics: counts,
 		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
 		recoveries: &recoveries{enqueue: zones.Enqueue},
 	}
 	if o.AskParents {
 		r.edges.registry = registry.New(o.Gate)
 	}
-	listener := &notify.Listener{Client: mgr.GetClient(), Sidecar: o.Sidecar, DNS: tracker, Keys: o.Keys, Zones: zones, Serials: serials, Home: o.Home}
+	listener := &notify.Listener{Client: mgr.GetClient(), Sidecar: o.Sidecar, DNS: tracker, Keys: o.Keys, Zones: zones, Serials: serials, SystemNamespace: o.SystemNamespace}
 	if err := mgr.Add(listener); err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (r *reconciler) zonesOfPod(ctx context.Context, o client.Object) []reconcil
 func (r *reconciler) zonesOfInstance(ctx context.Context, o client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	instance := o.(*v1beta1.Bind9Instance)
-	all, err := inventory.Read(ctx, r.kube, r.home)
+	all, err := inventory.Read(ctx, r.kube, r.systemNamespace)
 	if err != nil {
 		return nil
 	}

@@ -67,7 +67,7 @@ type lastOutcome struct {
 	desired      *source.Zone
 }
 
-// notePublished takes note of what a pass publishes of a zone that has servers. Of one that was built anew it returns how its name servers
+// notePublished notes what a pass publishes of a zone that has servers. Of one that was built anew it returns how its name servers
 // have changed without its own specification.
 func (s *zoneState) notePublished(desired *source.Zone, served, anew bool) string {
 	was := s.published

@@ -147,7 +147,7 @@ func (b *statusQueue) putBack(key source.ObjectKey, n statusTask) {
 	}
 }
 
-// run does tasks with so many workers until the context ends. What is not done then is found again by the first pass over
+// run does tasks with a number of workers until the context ends. What is not done then is found again by the first pass over
 // each zone after the next start.
 func (b *statusQueue) run(ctx context.Context, writers int) {
 	var group sync.WaitGroup

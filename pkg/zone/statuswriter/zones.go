@@ -174,8 +174,7 @@ func alsoSelectedRemark(e SyncCompleted) string {
 
 // sidecarReason is empty for an error that is not a sidecar's.
 func sidecarReason(err error) string {
-	var failure *bindcar.Error
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*bindcar.Error](err); ok {
 		return failure.Reason
 	}
 	return ""

@@ -114,8 +114,7 @@ func (t *Tracker) lastOf(at observe.Peer, zone Zone) (observe.Observation, bool)
 	}
 	s.waiting[zone.Key], s.neededAt = struct{}{}, time.Now()
 	last := s.last
-	var e *wire.Error
-	if errors.As(last.Err, &e) {
+	if e, ok := errors.AsType[*wire.Error](last.Err); ok {
 		own := *e // Users must not read each other's zone names.
 		own.Zone = zone.Name
 		last.Err = &own

@@ -1,4 +1,4 @@
-// Package podcheck finds out how the pods of an instance are: what each lacks to start, whether its sidecar answers, which zones it serves. It
+// Package podcheck checks the pods of an instance: what each lacks to start, whether its sidecar answers, which zones it serves. It
 // opens readiness gates, and removes zones that are not the instance's any more. The reconciler of instances calls it in each pass and reports
 // what it finds.
 package podcheck
@@ -52,21 +52,21 @@ type TransferKeys interface {
 	TransferKey(ctx context.Context, i *v1beta1.Bind9Instance) (*wire.Key, error)
 }
 
-// Checker finds out how pods are, and opens the readiness gates of those that serve what they should.
+// Checker checks pods, and opens the readiness gates of those that serve what they should.
 type Checker struct {
-	client   client.Client
-	home     string
-	sidecar  Sidecar
-	dns      DNS
-	keys     TransferKeys
-	gates    readinessGates
-	removals zoneRemovals
-	now      func() time.Time
+	client          client.Client
+	systemNamespace string
+	sidecar         Sidecar
+	dns             DNS
+	keys            TransferKeys
+	gates           readinessGates
+	removals        zoneRemovals
+	now             func() time.Time
 }
 
-// New returns a checker of pods; home is the namespace that Lockstep itself runs in.
-func New(c client.Client, home string, sidecar Sidecar, dns DNS, keys TransferKeys) *Checker {
-	return &Checker{client: c, home: home, sidecar: sidecar, dns: dns, keys: keys, gates: newReadinessGates(), now: time.Now}
+// New returns a checker of pods; systemNamespace is the namespace that Lockstep itself runs in.
+func New(c client.Client, systemNamespace string, sidecar Sidecar, dns DNS, keys TransferKeys) *Checker {
+	return &Checker{client: c, systemNamespace: systemNamespace, sidecar: sidecar, dns: dns, keys: keys, gates: newReadinessGates(), now: time.Now}
 }
 
 // Result is what a status reports of an instance's pods and zones.
@@ -114,7 +114,7 @@ func (z zoneAssignment) references() (all []v1beta1.ZoneReference) {
 	return all
 }
 
-// Check finds out how every expected pod of an instance is.
+// Check returns the state of every expected pod of an instance.
 func (c *Checker) Check(ctx context.Context, instance *v1beta1.Bind9Instance) (result Result, err error) {
 	zones, err := c.assignedZones(ctx, instance)
 	if err != nil {
@@ -243,7 +243,7 @@ func (c *Checker) checkPod(ctx context.Context, instance *v1beta1.Bind9Instance,
 // assignedZones are the zones of an instance, ordered by name.
 func (c *Checker) assignedZones(ctx context.Context, instance *v1beta1.Bind9Instance) (zoneAssignment, error) {
 	zones := zoneAssignment{assigned: map[string]bool{}}
-	servers, err := inventory.Read(ctx, c.client, c.home)
+	servers, err := inventory.Read(ctx, c.client, c.systemNamespace)
 	if err != nil {
 		return zones, err
 	}

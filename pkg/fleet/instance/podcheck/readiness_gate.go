@@ -105,7 +105,7 @@ func (g *readinessGate) isStuck(now time.Time) bool {
 }
 
 // loadingInterval is how soon to check a pod again that lacks some of so many zones. While it is in service nobody waits for that, and
-// zones that come ask for a look themselves.
+// new zones request a check themselves.
 func (g *readinessGate) loadingInterval(zones int, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()

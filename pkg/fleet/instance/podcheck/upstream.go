@@ -20,7 +20,7 @@ func (c *Checker) explainByUpstream(ctx context.Context, instance *v1beta1.Bind9
 	if !lacking || instance.Spec.Role.Normalize() == v1beta1.RolePrimary {
 		return nil
 	}
-	all, err := inventory.Read(ctx, c.client, c.home)
+	all, err := inventory.Read(ctx, c.client, c.systemNamespace)
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func (c *Checker) listAssignments(ctx context.Context) (assignments, error) {
 	if err != nil {
 		return assignments{}, err
 	}
-	all, err := inventory.Read(ctx, c.client, c.home)
+	all, err := inventory.Read(ctx, c.client, c.systemNamespace)
 	return assignmentsOf(zones, all), err
 }
 

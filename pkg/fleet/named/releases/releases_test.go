@@ -90,7 +90,7 @@ func TestStatements(t *testing.T) {
 		}
 		return exec.CommandContext(t.Context(), program, file).Run() == nil
 	}
-	for _, s := range Statements() {
+	for _, s := range statements {
 		text := s.Sample
 		if s.In != inTop {
 			text = map[string]string{inOptions: "options", inPolicy: `dnssec-policy "p"`}[s.In] + " { " + s.Sample + " };"
@@ -118,7 +118,7 @@ func TestDocument(t *testing.T) {
 	if !found {
 		t.Fatalf("%s lacks the comments around the tables", file)
 	}
-	want := before + begin + Document() + end + after
+	want := before + begin + document() + end + after
 	if want == string(b) {
 		return
 	}

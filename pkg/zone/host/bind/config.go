@@ -125,7 +125,7 @@ func (h *Host) createSecondary(ctx context.Context) error {
 	return err
 }
 
-// noteCreated takes note of the configuration that the zone has on the server now.
+// noteCreated notes the configuration that the zone has on the server now.
 func (h *Host) noteCreated(config zoneConfig) {
 	config.confirmed = true
 	h.known.config = &config

@@ -34,7 +34,7 @@ func (c *Content) Knows(key rrset.Key) bool {
 	return known
 }
 
-// Written takes note that an update which was applied to the zone with the SOA from, and to no other (a compare-and-swap), has left it
+// Written notes that an update which was applied to the zone with the SOA from, and to no other (a compare-and-swap), has left it
 // with the SOA to. Only what it was to change has to be asked again.
 func (c *Content) Written(from, to rrset.SOA, changed iter.Seq[rrset.Key]) {
 	if c.soa != from || from == to {

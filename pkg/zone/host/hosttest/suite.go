@@ -374,7 +374,7 @@ func testMany(t *testing.T, s suite) {
 	}
 }
 
-// ManySets makes so many RRsets of one address each.
+// ManySets makes n RRsets of one address each.
 func ManySets(zone string, n int) plan.Map {
 	sets := plan.Map{}
 	for i := range n {

@@ -67,7 +67,7 @@ func (p *Primary) WasOurs(key rrset.Key) bool {
 	return o != nil && o.ours
 }
 
-// NoteOverwritten takes note that somebody else has overwritten an RRset on the server with what was seen. Until it was ours again, that
+// NoteOverwritten notes that somebody else has overwritten an RRset on the server with what was seen. Until it was ours again, that
 // counts once. So many times it is corrected at once.
 func (p *Primary) NoteOverwritten(wanted, seen rrset.RRset, atOnce int, now time.Time) {
 	o := p.overwritten[wanted.Key]
@@ -87,7 +87,7 @@ func (p *Primary) NoteOverwritten(wanted, seen rrset.RRset, atOnce int, now time
 	}
 }
 
-// NoteSent takes note of what the server took.
+// NoteSent notes what the server took.
 func (p *Primary) NoteSent(keys iter.Seq[rrset.Key], refused map[rrset.Key]error) {
 	for key := range keys {
 		if o := p.overwritten[key]; o != nil && refused[key] == nil {
@@ -96,7 +96,7 @@ func (p *Primary) NoteSent(keys iter.Seq[rrset.Key], refused map[rrset.Key]error
 	}
 }
 
-// NoteStanding takes note of which RRsets are as declared. What is declared otherwise by now is contested no more.
+// NoteStanding notes which RRsets are as declared. What is declared otherwise by now is contested no more.
 func (z *Zone) NoteStanding(p *Primary, lacks plan.Changes, now time.Time) {
 	if len(p.overwritten) == 0 {
 		return

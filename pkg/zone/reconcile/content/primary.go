@@ -254,7 +254,7 @@ func (z *Zone) SettleForeign(mirrors []*observe.Mirror) (some bool) {
 	return some
 }
 
-// NoteWritten takes note that the primary is sent something with a serial: until it is compared again, what is there may be ours.
+// NoteWritten notes that the primary is sent something with a serial: until it is compared again, what is there may be ours.
 func (p *Primary) NoteWritten(serial uint32) {
 	p.written = true
 	p.noteSerial(serial)

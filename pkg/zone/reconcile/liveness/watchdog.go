@@ -17,17 +17,17 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
-// Defaults of Watchdog.Patience and LonePatience.
+// Defaults of Watchdog.Timeout and SingleNamespaceTimeout.
 const (
-	patience     = time.Minute
-	lonePatience = 10 * time.Minute
+	timeout                = time.Minute
+	singleNamespaceTimeout = 10 * time.Minute
 )
 
 // Watchdog watches the passes over all zones. It is safe for concurrent use.
 type Watchdog struct {
-	// Patience is for how long no pass may end while some are due or under way. Those of one namespace alone may take LonePatience: its
-	// servers may be slow, or hostile, and nobody else has anything to do. Both are set before the first use.
-	Patience, LonePatience time.Duration
+	// Timeout is how long no pass may end while some are due or under way. SingleNamespaceTimeout applies if all of these belong to one
+	// namespace: its servers may be slow or hostile, and there is nothing else to do. Both are set before the first use.
+	Timeout, SingleNamespaceTimeout time.Duration
 	// due returns for each zone when its oldest change was noticed that no pass has taken yet.
 	due func() map[types.NamespacedName]time.Time
 	now func() time.Time
@@ -39,7 +39,7 @@ type Watchdog struct {
 
 // NewWatchdog returns a Watchdog without passes. due returns for each zone when its oldest change was noticed that no pass has taken.
 func NewWatchdog(due func() map[types.NamespacedName]time.Time, now func() time.Time) *Watchdog {
-	return &Watchdog{Patience: patience, LonePatience: lonePatience, due: due, now: now, running: map[types.NamespacedName]time.Time{}, ended: now()}
+	return &Watchdog{Timeout: timeout, SingleNamespaceTimeout: singleNamespaceTimeout, due: due, now: now, running: map[types.NamespacedName]time.Time{}, ended: now()}
 }
 
 // Watch returns a reconciler whose passes are watched.
@@ -69,7 +69,7 @@ type pending struct {
 	oldest time.Time // zero if there is none
 	// zone is the one of the oldest.
 	zone types.NamespacedName
-	// overdue has the namespaces of those that wait longer than Watchdog.Patience.
+	// overdue has the namespaces of those that wait longer than Watchdog.Timeout.
 	overdue map[string]bool
 	ended   time.Time
 }
@@ -88,7 +88,7 @@ func (w *Watchdog) pending() pending {
 		if p.oldest.IsZero() || since.Before(p.oldest) {
 			p.oldest, p.zone = since, zone
 		}
-		if now.Sub(since) > w.Patience {
+		if now.Sub(since) > w.Timeout {
 			p.overdue[zone.Namespace] = true
 		}
 	}
@@ -108,9 +108,9 @@ func (w *Watchdog) Oldest() time.Duration {
 // under way.
 func (w *Watchdog) Check(*http.Request) error {
 	p := w.pending()
-	limit := w.Patience
+	limit := w.Timeout
 	if len(p.overdue) < 2 {
-		limit = w.LonePatience
+		limit = w.SingleNamespaceTimeout
 	}
 	now := w.now()
 	if p.oldest.IsZero() || now.Sub(p.oldest) <= limit || now.Sub(p.ended) <= limit {

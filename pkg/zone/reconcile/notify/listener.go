@@ -58,8 +58,8 @@ type Listener struct {
 	Keys    Keys
 	Zones   *zonecache.Cache
 	Serials *Serials
-	// Home is the namespace that Lockstep itself runs in.
-	Home string
+	// SystemNamespace is the namespace that Lockstep itself runs in.
+	SystemNamespace string
 
 	streams map[serverKey]context.CancelFunc
 }
@@ -217,7 +217,7 @@ func (s *stream) servedZones(ctx context.Context, zones []*v1beta1.DNSZone) []*v
 		return nil
 	}
 	instance := s.instance(ctx)
-	all, err := inventory.Read(ctx, s.Client, s.Home)
+	all, err := inventory.Read(ctx, s.Client, s.SystemNamespace)
 	if instance == nil || err != nil {
 		return nil
 	}

@@ -14,7 +14,7 @@ type Drift struct {
 	Added []string
 }
 
-// noteDrift takes note of what somebody else has changed on a primary, of which was known what is given, and that was not stuck before.
+// noteDrift notes what somebody else has changed on a primary, of which was known what is given, and that was not stuck before.
 func (p Pass) noteDrift(before content.Primary, q State) State {
 	for key, added := range p.Content.Drift(before, q.Seen.Mirror, q.Lacking) {
 		if !p.WasStuck(key) {
@@ -24,7 +24,7 @@ func (p Pass) noteDrift(before content.Primary, q State) State {
 	return p.noteOverwrittenAgain(q)
 }
 
-// noteOverwrittenAgain takes note of what a primary lacks after it had it, or took it, since somebody else had overwritten it last.
+// noteOverwrittenAgain notes what a primary lacks after it had it, or took it, since somebody else had overwritten it last.
 func (p Pass) noteOverwrittenAgain(q State) State {
 	for key := range q.Lacking.Keys() {
 		if q.Known.WasOurs(key) {
@@ -59,7 +59,7 @@ func (p Pass) noteOvertaking(q State) State {
 	return q
 }
 
-// noteOverwritten takes note that somebody else has overwritten a declared RRset on a primary, and added values to it.
+// noteOverwritten notes that somebody else has overwritten a declared RRset on a primary, and added values to it.
 func (p Pass) noteOverwritten(q State, key rrset.Key, added []string) State {
 	if q.At.Owner != "" {
 		added = nil // They stay.

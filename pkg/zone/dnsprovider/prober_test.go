@@ -62,9 +62,9 @@ func TestLook(t *testing.T) {
 		"nobody there":        {"example.test.", gone.Addr, s.Update, s.Transfer, status.Unreachable, "do not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := look{zone: c.zone, update: &c.update, transfer: &c.transfer}
+			p := prober{zone: c.zone, update: &c.update, transfer: &c.transfer}
 			server := observe.Server{Provider: "corp", Pod: "corp/" + c.server.String(), Role: observe.Primary, Addr: c.server}
-			facts := status.ProviderFacts{Servers: []status.ProviderServerFacts{l.ask(t.Context(), server, true)}}
+			facts := status.ProviderFacts{Servers: []status.ProviderServerFacts{p.ask(t.Context(), server, true)}}
 			got := status.Provider(v1beta1.DNSProviderStatus{}, facts, metav1.Now().Time)
 			ready := got.Conditions[0]
 			if ready.Type != status.Ready || ready.Reason != c.reason || !strings.Contains(ready.Message, c.message) {
@@ -102,9 +102,9 @@ func TestLookByAddress(t *testing.T) {
 		"nobody is there": {"example.test.", gone.Addr, status.Unreachable, "do not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := look{zone: c.zone, byAddress: true}
+			p := prober{zone: c.zone, byAddress: true}
 			server := observe.Server{Provider: "old", Pod: "old/" + c.server.String(), Role: observe.Secondary, Addr: c.server}
-			facts := status.ProviderFacts{Servers: []status.ProviderServerFacts{l.ask(t.Context(), server, true)}}
+			facts := status.ProviderFacts{Servers: []status.ProviderServerFacts{p.ask(t.Context(), server, true)}}
 			got := status.Provider(v1beta1.DNSProviderStatus{}, facts, metav1.Now().Time)
 			if ready := got.Conditions[0]; ready.Reason != c.reason || !strings.Contains(ready.Message+got.Servers[0].Message, c.problem) {
 				t.Errorf("%+v, %+v", got.Conditions, got.Servers)

@@ -10,7 +10,7 @@ func TestLooksAreAsManyAsAFleetOfAnySizeBears(t *testing.T) {
 	for instances, want := range map[int]time.Duration{
 		0: 3 * time.Second, 150: 3 * time.Second, 300: 6 * time.Second, 750: 15 * time.Second, 10_000: 15 * time.Second,
 	} {
-		if got := lookIntervalOf(instances, 10); got != want {
+		if got := checkIntervalOf(instances, 10); got != want {
 			t.Errorf("with %d instances, each is looked at every %s, want %s", instances, got, want)
 		}
 	}
@@ -25,7 +25,7 @@ func TestLooksAreAsManyAsZonesBear(t *testing.T) {
 		10_000:  {10 * time.Second, 10 * time.Second},
 		100_000: {15 * time.Second, 15 * time.Second},
 	} {
-		if got := [2]time.Duration{DebounceFor(zones), lookIntervalOf(3, zones)}; got != want {
+		if got := [2]time.Duration{DebounceFor(zones), checkIntervalOf(3, zones)}; got != want {
 			t.Errorf("with %d zones, a look follows an event and another look after %s, want %s", zones, got, want)
 		}
 	}

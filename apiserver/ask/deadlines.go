@@ -13,18 +13,18 @@ const (
 	// answersForDeadline is how many answers of a server extend a wait for it by one more deadline: a server that is asked about many
 	// zones gives them faster, and one that answers slowly on purpose gains little.
 	answersForDeadline = 400
-	// maxPatience is how long a server is waited for at most, unless the deadline is later. Requests end after a minute.
-	maxPatience = 30 * time.Second
+	// maxWait is how long a server is waited for at most, unless the deadline is later. Requests end after a minute.
+	maxWait = 30 * time.Second
 )
 
 // errTooSlow is why a wait for a server ends.
 var errTooSlow = errors.New("the server has not answered within the deadline")
 
-// patience bounds how long servers are waited for. A silent one is given up at the deadline. A question to a server that is asked
+// answerDeadlines bounds waits for servers. A silent one is given up at the deadline. A question to a server that is asked
 // about thousands of zones waits for its turn first: it has the deadline, and more time for each answer that the server gives meanwhile.
 // With a fixed deadline of two seconds, 1,800 of 5,000 zones on a server that answers in 20 ms would pass for unreachable
 // (TestServerOfManyZones).
-type patience struct {
+type answerDeadlines struct {
 	deadline time.Duration
 
 	mu      sync.Mutex
@@ -38,30 +38,30 @@ type awaitedServer struct {
 	answers int
 }
 
-func newPatience(deadline time.Duration) *patience {
-	return &patience{deadline: deadline, servers: map[observe.Peer]*awaitedServer{}}
+func newAnswerDeadlines(deadline time.Duration) *answerDeadlines {
+	return &answerDeadlines{deadline: deadline, servers: map[observe.Peer]*awaitedServer{}}
 }
 
 // await makes a context for questions to a server that are asked now. Its cause is errTooSlow once the server was waited for long enough.
 // The caller ends the wait.
-func (p *patience) await(ctx context.Context, server observe.Peer) (_ context.Context, end func()) {
+func (d *answerDeadlines) await(ctx context.Context, server observe.Peer) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	began := time.Now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := p.servers[server]
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.servers[server]
 	if s == nil {
 		s = &awaitedServer{}
-		p.servers[server] = s
+		d.servers[server] = s
 	}
 	s.waits++
 	before := s.answers
 	var timer *time.Timer
-	timer = time.AfterFunc(p.deadline, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		credit := time.Duration(s.answers-before) * p.deadline / answersForDeadline
-		if left := min(p.deadline+credit, max(p.deadline, maxPatience)) - time.Since(began); left > 0 && ctx.Err() == nil {
+	timer = time.AfterFunc(d.deadline, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		credit := time.Duration(s.answers-before) * d.deadline / answersForDeadline
+		if left := min(d.deadline+credit, max(d.deadline, maxWait)) - time.Since(began); left > 0 && ctx.Err() == nil {
 			timer.Reset(left)
 			return
 		}
@@ -70,33 +70,33 @@ func (p *patience) await(ctx context.Context, server observe.Peer) (_ context.Co
 	return ctx, func() {
 		timer.Stop()
 		cancel(nil)
-		p.mu.Lock()
-		defer p.mu.Unlock()
+		d.mu.Lock()
+		defer d.mu.Unlock()
 		if s.waits--; s.waits == 0 {
-			delete(p.servers, server)
+			delete(d.servers, server)
 		}
 	}
 }
 
-// noteAnswer takes note that a server has answered.
-func (p *patience) noteAnswer(server observe.Peer) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s := p.servers[server]; s != nil {
+// noteAnswer notes that a server has answered.
+func (d *answerDeadlines) noteAnswer(server observe.Peer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.servers[server]; s != nil {
 		s.answers++
 	}
 }
 
-// answerMeter has patience take note of each answer, however many callers share it.
+// answerMeter notes each answer, however many callers share it.
 type answerMeter struct {
 	*meter
-	patience *patience
+	deadlines *answerDeadlines
 }
 
 // Asked implements observe.Meter.
 func (m answerMeter) Asked(server observe.Peer, answered bool, took time.Duration) {
 	if answered {
-		m.patience.noteAnswer(server)
+		m.deadlines.noteAnswer(server)
 	}
 	m.meter.Asked(server, answered, took)
 }

@@ -19,8 +19,8 @@ import (
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
-// TestPatience: a silent server is waited for until the deadline, one that answers for longer, and none for ever.
-func TestPatience(t *testing.T) {
+// TestDeadlines: a silent server is waited for until the deadline, one that answers for longer, and none for ever.
+func TestDeadlines(t *testing.T) {
 	const deadline = 2 * time.Second
 	const credit = deadline / answersForDeadline
 	server := observe.Peer{Addr: netip.MustParseAddrPort("192.0.2.1:53"), Namespace: "dns"}
@@ -34,17 +34,17 @@ func TestPatience(t *testing.T) {
 		"one that answers others":       {answering: other, every: time.Millisecond, want: deadline},
 		"one that answers once a while": {answering: server, every: 1900 * time.Millisecond, want: deadline + credit},
 		"one with half of the credit":   {answering: server, every: 2 * credit, want: 2 * deadline},
-		"a busy one":                    {answering: server, every: time.Millisecond, want: maxPatience},
+		"a busy one":                    {answering: server, every: time.Millisecond, want: maxWait},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newPatience(deadline)
+				d := newAnswerDeadlines(deadline)
 				began := time.Now()
-				ctx, end := p.await(t.Context(), server)
+				ctx, end := d.await(t.Context(), server)
 				for test.every > 0 && ctx.Err() == nil {
 					select {
 					case <-time.After(test.every):
-						p.noteAnswer(test.answering)
+						d.noteAnswer(test.answering)
 					case <-ctx.Done():
 					}
 				}
@@ -52,7 +52,7 @@ func TestPatience(t *testing.T) {
 				if took := time.Since(began); (took-test.want).Abs() > 2*credit || !isTooSlow(ctx) {
 					t.Errorf("waited for %s, want %s: %v", took, test.want, context.Cause(ctx))
 				}
-				if end(); len(p.servers) > 0 {
+				if end(); len(d.servers) > 0 {
 					t.Error("a server is kept that nobody waits for")
 				}
 			})
@@ -66,22 +66,22 @@ func TestServerOfManyZones(t *testing.T) {
 	const deadline, zones, atOnce, took = 2 * time.Second, 5000, 32, 20 * time.Millisecond
 	server := observe.Peer{Addr: netip.MustParseAddrPort("192.0.2.1:53"), Namespace: "dns"}
 	for name, test := range map[string]struct {
-		await func(context.Context, *patience) (context.Context, func())
+		await func(context.Context, *answerDeadlines) (context.Context, func())
 		want  int32
 	}{
-		"patience": {func(ctx context.Context, p *patience) (context.Context, func()) { return p.await(ctx, server) }, zones},
-		"a fixed deadline": {func(ctx context.Context, _ *patience) (context.Context, func()) {
+		"deadlines": {func(ctx context.Context, d *answerDeadlines) (context.Context, func()) { return d.await(ctx, server) }, zones},
+		"a fixed deadline": {func(ctx context.Context, _ *answerDeadlines) (context.Context, func()) {
 			return context.WithTimeout(ctx, deadline-time.Millisecond)
 		}, 99 * atOnce},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, turns := newPatience(deadline), make(chan struct{}, atOnce)
+				d, turns := newAnswerDeadlines(deadline), make(chan struct{}, atOnce)
 				var answered atomic.Int32
 				var questions sync.WaitGroup
 				for range zones {
 					questions.Go(func() {
-						ctx, end := test.await(t.Context(), p)
+						ctx, end := test.await(t.Context(), d)
 						defer end()
 						select {
 						case turns <- struct{}{}:
@@ -91,7 +91,7 @@ func TestServerOfManyZones(t *testing.T) {
 						}
 						select {
 						case <-time.After(took):
-							p.noteAnswer(server)
+							d.noteAnswer(server)
 							answered.Add(1)
 						case <-ctx.Done():
 						}
@@ -106,11 +106,11 @@ func TestServerOfManyZones(t *testing.T) {
 	}
 }
 
-// TestPatienceOfCaller: that a caller gives up says nothing about the server.
-func TestPatienceOfCaller(t *testing.T) {
+// TestDeadlineOfCaller: that a caller gives up says nothing about the server.
+func TestDeadlineOfCaller(t *testing.T) {
 	caller, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	ctx, end := newPatience(time.Minute).await(caller, observe.Peer{})
+	ctx, end := newAnswerDeadlines(time.Minute).await(caller, observe.Peer{})
 	defer end()
 	if <-ctx.Done(); isTooSlow(ctx) {
 		t.Error(context.Cause(ctx))
@@ -145,7 +145,7 @@ func TestSharedAnswerCountsOnce(t *testing.T) {
 		}
 		return zone != nil
 	})
-	_, end := a.patience.await(t.Context(), zone.Servers[0].Peer()) // Keeps the count.
+	_, end := a.deadlines.await(t.Context(), zone.Servers[0].Peer()) // Keeps the count.
 	defer end()
 	since := time.Now()
 	var readers sync.WaitGroup
@@ -153,7 +153,7 @@ func TestSharedAnswerCountsOnce(t *testing.T) {
 		readers.Go(func() { a.AskServer(t.Context(), zone, zone.Servers[0], since) })
 	}
 	readers.Wait()
-	if n := a.patience.servers[zone.Servers[0].Peer()].answers; n != 1 {
+	if n := a.deadlines.servers[zone.Servers[0].Peer()].answers; n != 1 {
 		t.Errorf("one answer counts as %d", n)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 )
 
-// look asks servers of one provider, about one of its zones.
-type look struct {
+// prober asks servers of one provider, about one of its zones.
+type prober struct {
 	update, transfer *wire.Key
 	// zone is a canonical name; the root when the provider has no zone: any signed answer shows that a key is known.
 	zone string
@@ -24,8 +24,8 @@ type look struct {
 	byAddress bool
 }
 
-// ask finds out how a server is. Without keys it is only asked for its version.
-func (l look) ask(ctx context.Context, s observe.Server, keys bool) status.ProviderServerFacts {
+// ask finds out the state of a server. Without keys it is only asked for its version.
+func (p prober) ask(ctx context.Context, s observe.Server, keys bool) status.ProviderServerFacts {
 	_, address, _ := strings.Cut(s.Pod, "/")
 	f := status.ProviderServerFacts{Address: address, Role: string(s.Role), Problem: s.Message}
 	if !s.Addr.IsValid() {
@@ -41,28 +41,28 @@ func (l look) ask(ctx context.Context, s observe.Server, keys bool) status.Provi
 	if !keys {
 		return f
 	}
-	soa, ok := l.tryKey(ctx, s, &f, l.transfer)
-	if s.Role == observe.Primary && ok && *l.update != *l.transfer {
-		_, ok = l.tryKey(ctx, s, &f, l.update)
+	soa, ok := p.tryKey(ctx, s, &f, p.transfer)
+	if s.Role == observe.Primary && ok && *p.update != *p.transfer {
+		_, ok = p.tryKey(ctx, s, &f, p.update)
 	}
 	if f.Authenticated = ok; !ok || soa == nil {
-		if ok && l.byAddress && l.zone != "." {
-			f.Problem = "it does not serve " + l.zone + " as a secondary: make it one there"
+		if ok && p.byAddress && p.zone != "." {
+			f.Problem = "it does not serve " + p.zone + " as a secondary: make it one there"
 		}
 		return f
 	}
-	if f.HasZone = true; l.byAddress {
+	if f.HasZone = true; p.byAddress {
 		return f
 	}
 	if s.Role == observe.Primary {
-		l.tryUpdate(ctx, s, &f, *soa)
+		p.tryUpdate(ctx, s, &f, *soa)
 	}
 	if s.ReadBy == v1beta1.ReadByQuery {
 		f.ByQuery = true
 		return f
 	}
 	limits := wire.WithLimits(wire.Limits{Bytes: maxTriedTransfer})
-	if _, err := wire.Transfer(ctx, s.Addr, l.zone, soa, l.transfer, limits); err != nil && !errors.Is(err, wire.ErrTooLarge) {
+	if _, err := wire.Transfer(ctx, s.Addr, p.zone, soa, p.transfer, limits); err != nil && !errors.Is(err, wire.ErrTooLarge) {
 		f.TransferProblem = err.Error()
 	}
 	return f
@@ -72,8 +72,8 @@ func (l look) ask(ctx context.Context, s observe.Server, keys bool) status.Provi
 const maxTriedTransfer = 256 << 10
 
 // tryUpdate finds out whether a server takes updates as compare-and-swap, and changes nothing.
-func (l look) tryUpdate(ctx context.Context, s observe.Server, f *status.ProviderServerFacts, soa rrset.SOA) {
-	compares, err := rfc2136.Probe(ctx, rfc2136.Target{Server: s.Addr, Zone: l.zone, Key: l.update, Shared: s.Shared}, soa)
+func (p prober) tryUpdate(ctx context.Context, s observe.Server, f *status.ProviderServerFacts, soa rrset.SOA) {
+	compares, err := rfc2136.Probe(ctx, rfc2136.Target{Server: s.Addr, Zone: p.zone, Key: p.update, Shared: s.Shared}, soa)
 	var e *wire.Error
 	switch {
 	case err == nil:
@@ -86,16 +86,16 @@ func (l look) tryUpdate(ctx context.Context, s observe.Server, f *status.Provide
 }
 
 // tryKey asks a server for an SOA with a key, and reports whether it knows the key. The SOA is nil if it does not serve the zone.
-func (l look) tryKey(ctx context.Context, s observe.Server, f *status.ProviderServerFacts, key *wire.Key) (soa *rrset.SOA, ok bool) {
-	reply, err := wire.Query(ctx, s.Addr, l.zone, dns.TypeSOA, wire.WithKey(key))
+func (p prober) tryKey(ctx context.Context, s observe.Server, f *status.ProviderServerFacts, key *wire.Key) (soa *rrset.SOA, ok bool) {
+	reply, err := wire.Query(ctx, s.Addr, p.zone, dns.TypeSOA, wire.WithKey(key))
 	var e *wire.Error
 	switch {
 	case err == nil:
 		f.Reachable = true
-	case l.zone == "." && errors.As(err, &e) && e.Rcode == dns.RcodeRefused && e.TSIGError == 0 && errors.Is(err, wire.ErrUnsigned):
+	case p.zone == "." && errors.As(err, &e) && e.Rcode == dns.RcodeRefused && e.TSIGError == 0 && errors.Is(err, wire.ErrUnsigned):
 		f.Reachable, f.Unproven, f.Problem = true, true, e.Detail() // Knot signs no answer about a zone that it does not have.
 		return nil, false
-	case !l.byAddress && errors.As(err, &e) && (e.TSIGError != 0 || errors.Is(err, wire.ErrUnsigned) || errors.Is(err, wire.ErrSignature) || errors.Is(err, wire.ErrClock)):
+	case !p.byAddress && errors.As(err, &e) && (e.TSIGError != 0 || errors.Is(err, wire.ErrUnsigned) || errors.Is(err, wire.ErrSignature) || errors.Is(err, wire.ErrClock)):
 		f.Reachable, f.Problem = true, "key "+key.Name+": "+e.Detail()+keyRemedy(e)
 		return nil, false
 	default:
@@ -103,7 +103,7 @@ func (l look) tryKey(ctx context.Context, s observe.Server, f *status.ProviderSe
 		return nil, false
 	}
 	for _, rr := range reply.Msg.Answer {
-		if found, is := rr.(*dns.SOA); is && reply.Msg.Authoritative && dns.CanonicalName(found.Hdr.Name) == l.zone {
+		if found, is := rr.(*dns.SOA); is && reply.Msg.Authoritative && dns.CanonicalName(found.Hdr.Name) == p.zone {
 			soa = new(rrset.FromSOA(found))
 		}
 	}
