@@ -1,6 +1,7 @@
 package review
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,7 +24,7 @@ import (
 // bound what one tenant costs the processes that all share, so a large object counts as several. Many creations at once may exceed them by what the caches have not seen yet.
 type Limits struct {
 	Zones, Providers int
-	// Records limits records and the endpoints of DNSEndpoints together. One counts for each KiB, a zone for each 8 KiB.
+	// Records limits records and the endpoints of DNSEndpoints together. What is large or has names of many labels counts as several (weight).
 	Records int
 }
 
@@ -131,17 +132,22 @@ const (
 )
 
 // weight returns how many an object counts as: as its endpoints, or one, or more if that takes more memory than so many of common size.
-func weight(kind string, endpoints, bytes int) int {
-	const recordBytes, zoneBytes = 1 << 10, 8 << 10
-	unit := recordBytes
+// parts are its labels and its spec as JSON. Caches hold its text, and the controller each name above a name that it has: labels are at
+// most one more than dots.
+func weight(kind string, endpoints int, parts ...[]byte) int {
+	size, dots, sizeEach, dotsEach := 0, 0, 1<<10, 12
 	if kind == zoneKind {
-		unit = zoneBytes
+		sizeEach, dotsEach = 8<<10, 64
 	}
-	most := 1
+	for _, part := range parts {
+		size += len(part)
+		dots += bytes.Count(part, []byte{'.'})
+	}
+	least := 1
 	if kind == endpointKind {
-		most = endpoints
+		least = endpoints
 	}
-	return max(most, (bytes+unit-1)/unit)
+	return max(least, (size+sizeEach-1)/sizeEach, (dots+dotsEach-1)/dotsEach)
 }
 
 // weightOf returns what an object of a request counts as; nothing if it cannot be read: the review says so.
@@ -158,7 +164,7 @@ func weightOf(kind string, raw []byte) int {
 	if len(raw) == 0 || utiljson.Unmarshal(raw, &o) != nil || kind == endpointKind && len(o.Spec) > 0 && utiljson.Unmarshal(o.Spec, &endpoints) != nil {
 		return 0
 	}
-	return weight(kind, len(endpoints.Endpoints), len(o.Metadata.Labels)+len(o.Spec))
+	return weight(kind, len(endpoints.Endpoints), o.Metadata.Labels, o.Spec)
 }
 
 // weightOfCached returns what an object of a cache counts as.
@@ -181,9 +187,9 @@ func weightOfCached(o any) (namespace, kind string, n int) {
 	}
 	text, err := json.Marshal(of)
 	if err != nil { // What was decoded can be encoded.
-		return namespace, kind, weight(kind, endpoints, 0)
+		return namespace, kind, weight(kind, endpoints)
 	}
-	return namespace, kind, weight(kind, endpoints, len(text)-len(`{"labels":,"spec":}`))
+	return namespace, kind, weight(kind, endpoints, text[min(len(`{"labels":,"spec":}`), len(text)):])
 }
 
 // count is how many objects there are, and what they count as.
