@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/share"
 )
 
 const (
@@ -34,12 +37,12 @@ func (e *bodyError) Error() string { return e.text }
 // bodyReader reads the bodies of requests. Memory is taken for what has come in, never for what was announced. It is safe for
 // concurrent use.
 type bodyReader struct {
-	*hostShares // bytes
-	timeout     time.Duration
+	bytes   *share.Pool // by address
+	timeout time.Duration
 }
 
 func newBodyReader() *bodyReader {
-	return &bodyReader{newHostShares(maxBytes, maxBytesPerHost), maxBodyTime}
+	return &bodyReader{share.NewPool(maxBytes, maxBytesPerHost), maxBodyTime}
 }
 
 // read reads the whole body; release gives its memory back.
@@ -49,11 +52,11 @@ func (b *bodyReader) read(w http.ResponseWriter, r *http.Request) (body []byte, 
 		return nil, nil, &bodyError{http.StatusInternalServerError, "the connection has no deadline"}
 	}
 	host := hostOf(r)
-	taken, chunk := 0, make([]byte, chunkSize)
-	release = func() { b.take(host, -taken) }
+	taken, chunk := int64(0), make([]byte, chunkSize)
+	release = func() { b.bytes.Add(host, -taken) }
 	for {
-		if len(body)+chunkSize > taken {
-			if !b.take(host, chunkSize) {
+		if int64(len(body)+chunkSize) > taken {
+			if b.bytes.Take(host, chunkSize) != nil {
 				failed = &bodyError{http.StatusServiceUnavailable, "too many bytes of reviews at once"}
 				break
 			}
@@ -82,4 +85,10 @@ func (b *bodyReader) problemOf(size int, err error) *bodyError {
 		return &bodyError{http.StatusBadRequest, "the body cannot be read: " + err.Error()}
 	}
 	return nil
+}
+
+// hostOf is the address that a request comes from, without its port.
+func hostOf(r *http.Request) string {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return host
 }

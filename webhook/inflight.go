@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockstep-dns/lockstep/pkg/share"
 	"github.com/lockstep-dns/lockstep/webhook/review"
 )
 
@@ -20,12 +21,13 @@ import (
 // refusal inside a review would be final even for marks, which must never hold up anything.
 type requestLimiter struct {
 	synced, draining, closeConnections atomic.Bool
-	places                             *hostShares
-	bodies                             *bodyReader
+	// places are shared by addresses, so that enough is left for kube-apiserver.
+	places *share.Pool
+	bodies *bodyReader
 }
 
 func newRequestLimiter(inFlight int) *requestLimiter {
-	return &requestLimiter{places: newHostShares(2*inFlight, inFlight), bodies: newBodyReader()}
+	return &requestLimiter{places: share.NewPool(2*int64(inFlight), int64(inFlight)), bodies: newBodyReader()}
 }
 
 // setSynced is a manager's runnable: it is started when the caches are full.
@@ -79,11 +81,11 @@ func (l *requestLimiter) limit(next http.Handler) http.Handler {
 		}
 		defer release()
 		host := hostOf(r)
-		if !l.places.take(host, 1) {
+		if l.places.Take(host, 1) != nil {
 			http.Error(w, "too many reviews at once", http.StatusServiceUnavailable)
 			return
 		}
-		defer l.places.take(host, -1)
+		defer l.places.Add(host, -1)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, r.WithContext(review.WithSender(r.Context(), host)))
 	})

@@ -70,8 +70,8 @@ func TestGateCapsBodies(t *testing.T) {
 			t.Errorf("%d bytes: %d, want %d", size, code, want)
 		}
 	}
-	if g.bodies.total != 0 || len(g.bodies.hosts) != 0 {
-		t.Errorf("%d bytes are still taken, %v", g.bodies.total, g.bodies.hosts)
+	if g.bodies.bytes.Used() != 0 {
+		t.Errorf("%d bytes are still taken", g.bodies.bytes.Used())
 	}
 }
 
@@ -97,7 +97,7 @@ func TestGateEndsWaitingForBodies(t *testing.T) {
 	if answer.StatusCode != http.StatusRequestTimeout || !answer.Close {
 		t.Errorf("answered %d, connection closed: %t", answer.StatusCode, answer.Close)
 	}
-	if !g.places.take("", 1) || !g.places.take("another", 1) {
+	if g.places.Take("", 1) != nil || g.places.Take("another", 1) != nil {
 		t.Error("half a body holds a place")
 	}
 }
@@ -182,25 +182,25 @@ func TestGateLimitsReviewsOfAnAddress(t *testing.T) {
 			t.Errorf("answered %d", code)
 		}
 	}
-	if g.places.total != 0 || len(g.places.hosts) != 0 {
-		t.Errorf("%d places are still taken, %v", g.places.total, g.places.hosts)
+	if g.places.Used() != 0 {
+		t.Errorf("%d places are still taken", g.places.Used())
 	}
 }
 
 // One address cannot have all the memory for bodies, and what it has comes back.
 func TestMemoryOfBodiesIsShared(t *testing.T) {
 	b := newBodyReader()
-	if !b.take("attacker", maxBytesPerHost) || b.take("attacker", 1) {
+	if b.bytes.Take("attacker", maxBytesPerHost) != nil || b.bytes.Take("attacker", 1) == nil {
 		t.Error("an address is not limited to its share")
 	}
-	if !b.take("kube-apiserver", maxBodySize) {
+	if b.bytes.Take("kube-apiserver", maxBodySize) != nil {
 		t.Error("another address has no share")
 	}
-	if b.take("another", maxBytesPerHost) {
+	if b.bytes.Take("another", maxBytesPerHost) == nil {
 		t.Error("all together are not limited")
 	}
-	b.take("attacker", -maxBytesPerHost)
-	if !b.take("attacker", maxBytesPerHost) {
+	b.bytes.Add("attacker", -maxBytesPerHost)
+	if b.bytes.Take("attacker", maxBytesPerHost) != nil {
 		t.Error("memory that was given back is not there")
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/share"
 )
 
 // maxReplacedRRsets bounds the RRsets that are remembered; what more changes within its TTL is not. The servers of one namespace have half of
@@ -19,10 +20,9 @@ const maxReplacedRRsets = 100000
 type ttlHistory struct {
 	mu    sync.RWMutex
 	until map[Place]map[rrset.Key]int64 // in Unix time
-	count int
-	// of counts by the namespace of the server.
-	of    map[string]int
-	swept time.Time
+	// places are for RRsets, by the namespace of the server.
+	places *share.Pool
+	swept  time.Time
 }
 
 // recordChange notes how a server's content differs from what it was until now.
@@ -57,28 +57,17 @@ func (h *ttlHistory) recordChange(server observe.Peer, was, is *observe.Mirror, 
 // keepReplaced remembers RRsets of a zone on a server. h.mu is held.
 func (h *ttlHistory) keepReplaced(place Place, replaced map[rrset.Key]int64) {
 	if h.until == nil {
-		h.until, h.of = map[Place]map[rrset.Key]int64{}, map[string]int{}
+		h.until, h.places = map[Place]map[rrset.Key]int64{}, share.NewPool(maxReplacedRRsets, maxReplacedRRsets/2)
 	}
 	known := h.until[place]
 	if known == nil {
 		known = map[rrset.Key]int64{}
 		h.until[place] = known
 	}
-	room := min(maxReplacedRRsets-h.count, maxReplacedRRsets/2-h.of[place.Server.Namespace]) + len(known)
-	h.add(place, -len(known))
 	for k, until := range replaced {
-		if last, again := known[k]; again || len(known) < room {
+		if last, again := known[k]; again || h.places.Take(place.Server.Namespace, 1) == nil {
 			known[k] = max(last, until)
 		}
-	}
-	h.add(place, len(known))
-}
-
-// add counts RRsets of a place. h.mu is held.
-func (h *ttlHistory) add(place Place, n int) {
-	h.count += n
-	if h.of[place.Server.Namespace] += n; h.of[place.Server.Namespace] == 0 {
-		delete(h.of, place.Server.Namespace)
 	}
 }
 
@@ -89,9 +78,10 @@ func (h *ttlHistory) sweepExpired(now time.Time) {
 	}
 	h.swept = now
 	for place, known := range h.until {
-		h.add(place, -len(known))
+		before := len(known)
 		maps.DeleteFunc(known, func(_ rrset.Key, until int64) bool { return until <= now.Unix() })
-		if h.add(place, len(known)); len(known) == 0 {
+		h.places.Add(place.Server.Namespace, int64(len(known)-before))
+		if len(known) == 0 {
 			delete(h.until, place)
 		}
 	}

@@ -37,16 +37,16 @@ func TestTTLHistoryIsBounded(t *testing.T) {
 		}
 	}
 	f.recordChange(server, content(0, maxReplacedRRsets+10, 30), content(0, 0, 0), now)
-	if n := len(f.until[Place{Server: server, Zone: "example."}]); n != maxReplacedRRsets/2 || f.count != n {
-		t.Errorf("%d are kept and %d counted, want %d", n, f.count, maxReplacedRRsets/2)
+	if n := len(f.until[Place{Server: server, Zone: "example."}]); n != maxReplacedRRsets/2 || f.places.Used() != int64(n) {
+		t.Errorf("%d are kept and %d counted, want %d", n, f.places.Used(), maxReplacedRRsets/2)
 	}
 	second, third := observe.Peer{Addr: server.Addr, Namespace: "second"}, observe.Peer{Addr: server.Addr, Namespace: "third"}
 	for peer, want := range map[observe.Peer]int{second: maxReplacedRRsets / 2, third: 0} {
 		if f.recordChange(second, content(0, maxReplacedRRsets, 30), content(0, 0, 0), now); peer == third {
 			f.recordChange(third, content(0, 10, 30), content(0, 0, 0), now)
 		}
-		if n := len(f.until[Place{Server: peer, Zone: "example."}]); n != want || f.count > maxReplacedRRsets {
-			t.Errorf("of %s %d are kept, of %d; want %d", peer.Namespace, n, f.count, want)
+		if n := len(f.until[Place{Server: peer, Zone: "example."}]); n != want || f.places.Used() > maxReplacedRRsets {
+			t.Errorf("of %s %d are kept, of %d; want %d", peer.Namespace, n, f.places.Used(), want)
 		}
 	}
 	now = now.Add(5 * time.Minute)
@@ -54,7 +54,7 @@ func TestTTLHistoryIsBounded(t *testing.T) {
 	if at := f.keptUntil(Place{Server: server, Zone: "example."}, key(0)); at.Before(now.Add(600 * time.Second)) {
 		t.Errorf("kept until %v, want the later time", at)
 	}
-	if n := len(f.until[Place{Server: server, Zone: "example."}]); n != 5 || f.count != n {
-		t.Errorf("%d are left and %d counted, want the five that are not over", n, f.count)
+	if n := len(f.until[Place{Server: server, Zone: "example."}]); n != 5 || f.places.Used() != int64(n) {
+		t.Errorf("%d are left and %d counted, want the five that are not over", n, f.places.Used())
 	}
 }

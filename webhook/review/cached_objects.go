@@ -43,8 +43,8 @@ type Objects interface {
 	recordsUnder(ctx context.Context, kind v1beta1.RecordKind, namespace, key string) ([]v1beta1.Record, error)
 	// endpointsUnder are the DNSEndpoints of all namespaces with an endpoint that has the key.
 	endpointsUnder(ctx context.Context, key string) ([]*v1alpha1.DNSEndpoint, error)
-	// countRecords counts the records of a namespace and kind, or of all kinds without one. Of DNSEndpoints, their endpoints count.
-	countRecords(namespace, kind string) int
+	// countObjects counts the zones, records or DNSEndpoints of a namespace and kind; without a kind, all records and DNSEndpoints.
+	countObjects(namespace, kind string) count
 	// limitsFor are the grants that have limits for a namespace.
 	limitsFor(namespace string) ([]*v1beta1.ZoneGrant, error)
 }
@@ -61,7 +61,7 @@ type CachedObjects struct {
 	endpoints toolscache.Indexer
 	// grants are found by the namespaces that they have limits for.
 	grants toolscache.Indexer
-	counts recordCounts
+	counts objectCounts
 	// synced are those of the handlers of events.
 	synced []toolscache.InformerSynced
 }
@@ -89,7 +89,11 @@ func NewCachedObjects(c cache.Cache, direct client.Reader, systemNamespace strin
 	if err != nil {
 		return nil, fmt.Errorf("indexing namespaces: %w", err)
 	}
-	o.synced = append(o.synced, labeled.HasSynced)
+	weighed, err := zones.AddEventHandler(&o.counts)
+	if err != nil {
+		return nil, fmt.Errorf("counting zones: %w", err)
+	}
+	o.synced = append(o.synced, labeled.HasSynced, weighed.HasSynced)
 	for _, kind := range v1beta1.RecordKinds {
 		if o.records[kind.Kind], err = o.countedInformer(ctx, c, kind.New()); err != nil {
 			return nil, fmt.Errorf("indexing %s: %w", kind.Resource, err)
@@ -251,7 +255,9 @@ func (o *CachedObjects) endpointsUnder(_ context.Context, key string) ([]*v1alph
 	return objectsUnder[*v1alpha1.DNSEndpoint](o.endpoints, key)
 }
 
-func (o *CachedObjects) countRecords(namespace, kind string) int { return o.counts.of(namespace, kind) }
+func (o *CachedObjects) countObjects(namespace, kind string) count {
+	return o.counts.of(namespace, kind)
+}
 
 func (o *CachedObjects) limitsFor(namespace string) ([]*v1beta1.ZoneGrant, error) {
 	named, err := objectsUnder[*v1beta1.ZoneGrant](o.grants, namespace)

@@ -1,6 +1,8 @@
 package review
 
 import (
+	"encoding/binary"
+	"hash/maphash"
 	"iter"
 	"slices"
 	"strings"
@@ -15,13 +17,51 @@ import (
 )
 
 // keyIndex is the index of records, DNSEndpoints and ZoneGrants in the caches. A grant is under the namespaces that it has limits for. The other keys are canonical names, which end in a dot: the
-// owner name as it is, and with a sign before them the names below which the owner is, the hosts that a delegation names,
+// owner name as it is, and with a sign before them the names below which the owner is (belowKeys), the hosts that a delegation names,
 // and the zone. Keys of records that are in no zone yet begin with a slash. Keys of records are within their namespace, and within anyNamespace as
 // well if zones of other namespaces may take the record.
 const keyIndex = "name"
 
-func belowKey(name string) string      { return "<" + name }
 func nameServerKey(host string) string { return ">" + host }
+
+// isDepthOfKey reports whether names of so many labels have keys of their own: those that are common do, with the 34 labels of a reverse name
+// of IPv6, and few others. A name may have 127 labels, and a key takes some hundred bytes.
+func isDepthOfKey(labels int) bool {
+	switch labels {
+	case 12, 16, 20, 24, 28, 32, 34, 48, 64, 96:
+		return true
+	}
+	return 2 <= labels && labels <= 8
+}
+
+// hashOfNames is of this process: nobody can find names of one hash.
+var hashOfNames = maphash.MakeSeed()
+
+// belowKey is what everything below a name is under, and maybe more: what is below the nearest name above it that has a key.
+func belowKey(name string) string {
+	for labels := dns.CountLabel(name); labels > 2 && !isDepthOfKey(labels); labels-- {
+		name = rrset.ParentName(name)
+	}
+	return string(binary.BigEndian.AppendUint64([]byte{'<'}, maphash.String(hashOfNames, name)))
+}
+
+// belowKeys are the keys of the names above an owner and below an apex; top-level domains have none.
+func belowKeys(owner, apex string) (keys []string) {
+	labels, shared := dns.CountLabel(owner), ""
+	for name := range parentNames(owner, apex) {
+		if labels--; labels < 2 {
+			break
+		}
+		shared = name
+		if isDepthOfKey(labels) {
+			keys, shared = append(keys, belowKey(name)), ""
+		}
+	}
+	if shared != "" {
+		keys = append(keys, belowKey(shared))
+	}
+	return keys
+}
 
 // zoneKey is what all records are under that a zone takes, by its apex.
 func zoneKey(apex string) string { return "=" + apex }
@@ -85,9 +125,7 @@ func keysIn(record v1beta1.Record, zone string) []string {
 	}
 	apex, _ := rrset.CanonicalName(zone)
 	keys := []string{owner, zoneKey(apex)}
-	for name := range parentNames(owner, apex) {
-		keys = append(keys, belowKey(name))
-	}
+	keys = append(keys, belowKeys(owner, apex)...)
 	if declaration.RecordType(record) == dns.TypeNS {
 		if _, hosts, err := declaration.RecordData(record, zone); err == nil {
 			for _, host := range hosts {
@@ -127,12 +165,7 @@ func keysOfEndpoint(endpoint *v1alpha1.Endpoint) []string {
 	if err != nil {
 		return nil
 	}
-	keys := []string{owner}
-	for name := range parentNames(owner, ".") {
-		if dns.CountLabel(name) > 1 {
-			keys = append(keys, belowKey(name))
-		}
-	}
+	keys := append([]string{owner}, belowKeys(owner, ".")...)
 	if endpoint.RecordType != "NS" {
 		return keys
 	}

@@ -1,13 +1,17 @@
 package review
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -17,10 +21,10 @@ import (
 )
 
 // Limits are how many DNSZones, DNSProviders and records a namespace may have of which no ZoneGrant says otherwise; 0 is any number. They
-// bound what one tenant costs the processes that all share. Many creations at once may exceed them by what the caches have not seen yet.
+// bound what one tenant costs the processes that all share, so a large object counts as several. Many creations at once may exceed them by what the caches have not seen yet.
 type Limits struct {
 	Zones, Providers int
-	// Records limits records and the endpoints of DNSEndpoints together.
+	// Records limits records and the endpoints of DNSEndpoints together. What is large or has names of many labels counts as several (weight).
 	Records int
 }
 
@@ -30,9 +34,11 @@ type quota struct {
 	limit      int
 	// granted returns the same limit of a ZoneGrant.
 	granted func(*v1beta1.NamespaceLimits) *int32
-	// have is what the caches hold, ofKind the part of it that is of the kind of the request.
+	// have is what the caches hold, ofKind how many objects of the kind of the request.
 	have, ofKind int
 	adds         int
+	// isLarge is true if the object counts as several because of its size.
+	isLarge bool
 }
 
 // refusal returns why a namespace does not get what a request adds, "" if it does.
@@ -57,55 +63,45 @@ func (l Limits) refusal(ctx context.Context, objects Objects, req admission.Requ
 			return "", nil
 		}
 	}
-	return fmt.Sprintf("namespace %s may have %d %s by %s, has %d, and this adds %d: delete what is not needed, use another namespace, or ask those who run Lockstep "+
-		"for a higher limit", req.Namespace, limit, q.what, origin, q.have, q.adds), nil
+	size := ""
+	if q.isLarge {
+		size = ", as it is large"
+	}
+	return fmt.Sprintf("namespace %s may have %d %s by %s, has %d, and this adds %d%s: delete what is not needed, use another namespace, or ask those who run Lockstep "+
+		"for a higher limit", req.Namespace, limit, q.what, origin, q.have, q.adds, size), nil
 }
 
 // quotaOf returns the quota that a request counts against. One that adds nothing has none.
 func (l Limits) quotaOf(ctx context.Context, objects Objects, req admission.Request) (q quota, err error) {
-	creates := req.Operation == admissionv1.Create
-	switch {
-	case req.Kind.Group == v1alpha1.GroupVersion.Group:
-		q.adds = countEndpoints(req.Object.Raw) - countEndpoints(req.OldObject.Raw)
-	case req.Kind.Group == v1beta1.GroupName && creates:
-		q.adds = 1
-	}
-	if q.adds <= 0 {
-		return quota{}, nil
-	}
 	switch kind := req.Kind.Kind; {
-	case kind == "DNSZone":
+	case kind == zoneKind:
 		q.what, q.flag, q.limit, q.granted = "objects of kind DNSZone", "max-zones", l.Zones, func(l *v1beta1.NamespaceLimits) *int32 { return l.Zones }
-		q.have = objects.zoneCache().CountZones(req.Namespace)
-		q.ofKind = q.have
+		have := objects.countObjects(req.Namespace, kind)
+		q.have, q.ofKind = have.weight, have.objects
 	case kind == "DNSProvider":
+		if req.Operation != admissionv1.Create {
+			return quota{}, nil
+		}
 		all, err := objects.fleet(ctx)
 		if err != nil {
 			return quota{}, err
 		}
 		q.what, q.flag, q.limit, q.granted = "objects of kind DNSProvider", "max-providers", l.Providers, func(l *v1beta1.NamespaceLimits) *int32 { return l.Providers }
-		q.have = all.CountProviders(req.Namespace)
+		q.have, q.adds = all.CountProviders(req.Namespace), 1
 		q.ofKind = q.have
+		return q, nil
 	case kind == endpointKind || slices.ContainsFunc(v1beta1.RecordKinds, func(k v1beta1.RecordKind) bool { return k.Kind == kind }):
 		q.what, q.flag, q.limit, q.granted = "records and endpoints of DNSEndpoints", "max-records", l.Records, func(l *v1beta1.NamespaceLimits) *int32 { return l.Records }
-		q.have, q.ofKind = objects.countRecords(req.Namespace, ""), objects.countRecords(req.Namespace, kind)
+		q.have, q.ofKind = objects.countObjects(req.Namespace, "").weight, objects.countObjects(req.Namespace, kind).objects
 	default:
 		return quota{}, nil
 	}
+	q.adds = weightOf(req.Kind.Kind, req.Object.Raw)
+	q.isLarge = q.adds > 1 && req.Kind.Kind != endpointKind
+	if req.Operation == admissionv1.Update {
+		q.adds -= weightOf(req.Kind.Kind, req.OldObject.Raw)
+	}
 	return q, nil
-}
-
-// countEndpoints returns the number of endpoints of a DNSEndpoint; of one that cannot be read, 0: the review says so.
-func countEndpoints(raw []byte) int {
-	var o struct {
-		Spec struct {
-			Endpoints []json.RawMessage `json:"endpoints"`
-		} `json:"spec"`
-	}
-	if len(raw) == 0 || utiljson.Unmarshal(raw, &o) != nil {
-		return 0
-	}
-	return len(o.Spec.Endpoints)
 }
 
 // grantedLimit returns the limit of the ZoneGrants that apply to a namespace, and the grant that has it: nil if none has. Grants that name
@@ -129,41 +125,103 @@ func grantedLimit(grants []*v1beta1.ZoneGrant, namespace string, limitOf func(*v
 	return from, limit
 }
 
-// endpointKind is the kind of DNSEndpoints.
-const endpointKind = "DNSEndpoint"
+// endpointKind and zoneKind are kinds that are counted beside those of records.
+const (
+	endpointKind = "DNSEndpoint"
+	zoneKind     = "DNSZone"
+)
 
-// recordCounts are how many records each namespace has in the informer caches, by kind; of DNSEndpoints, how many endpoints are in them.
-// Counting follows the events of the informers, so that a review costs the same however many there are. It is safe for concurrent use.
-type recordCounts struct {
-	mu    sync.RWMutex
-	kinds map[string]map[string]int // by namespace
+// weight returns how many an object counts as: as its endpoints, or one, or more if that takes more memory than so many of common size.
+// parts are its labels and its spec as JSON. Caches hold its text, and the controller each name above a name that it has: labels are at
+// most one more than dots.
+func weight(kind string, endpoints int, parts ...[]byte) int {
+	size, dots, sizeEach, dotsEach := 0, 0, 1<<10, 12
+	if kind == zoneKind {
+		sizeEach, dotsEach = 8<<10, 64
+	}
+	for _, part := range parts {
+		size += len(part)
+		dots += bytes.Count(part, []byte{'.'})
+	}
+	least := 1
+	if kind == endpointKind {
+		least = endpoints
+	}
+	return max(least, (size+sizeEach-1)/sizeEach, (dots+dotsEach-1)/dotsEach)
 }
 
-// of returns the count of a namespace and kind; without a kind, of all.
-func (c *recordCounts) of(namespace, kind string) (n int) {
+// weightOf returns what an object of a request counts as; nothing if it cannot be read: the review says so.
+func weightOf(kind string, raw []byte) int {
+	var o struct {
+		Metadata struct {
+			Labels json.RawMessage `json:"labels"`
+		} `json:"metadata"`
+		Spec json.RawMessage `json:"spec"`
+	}
+	var endpoints struct {
+		Endpoints []json.RawMessage `json:"endpoints"`
+	}
+	if len(raw) == 0 || utiljson.Unmarshal(raw, &o) != nil || kind == endpointKind && len(o.Spec) > 0 && utiljson.Unmarshal(o.Spec, &endpoints) != nil {
+		return 0
+	}
+	return weight(kind, len(endpoints.Endpoints), o.Metadata.Labels, o.Spec)
+}
+
+// weightOfCached returns what an object of a cache counts as.
+func weightOfCached(o any) (namespace, kind string, n int) {
+	var of struct {
+		Labels map[string]string `json:"labels,omitempty"`
+		Spec   any               `json:"spec"`
+	}
+	endpoints := 0
+	switch o := o.(type) {
+	case v1beta1.Record:
+		namespace, kind, of.Labels = o.GetNamespace(), v1beta1.KindOf(o).Kind, o.GetLabels()
+		of.Spec = reflect.ValueOf(o).Elem().FieldByName("Spec").Interface()
+	case *v1beta1.DNSZone:
+		namespace, kind, of.Labels, of.Spec = o.Namespace, zoneKind, o.Labels, &o.Spec
+	case *v1alpha1.DNSEndpoint:
+		namespace, kind, of.Labels, of.Spec, endpoints = o.Namespace, endpointKind, o.Labels, &o.Spec, len(o.Spec.Endpoints)
+	default:
+		return "", "", 0
+	}
+	text, err := json.Marshal(of)
+	if err != nil { // What was decoded can be encoded.
+		return namespace, kind, weight(kind, endpoints)
+	}
+	return namespace, kind, weight(kind, endpoints, text[min(len(`{"labels":,"spec":}`), len(text)):])
+}
+
+// count is how many objects there are, and what they count as.
+type count struct{ objects, weight int }
+
+// objectCounts are how many zones, records and endpoints each namespace has in the informer caches, by kind. Counting follows the events of
+// the informers, so that a review costs the same however many there are. It is safe for concurrent use.
+type objectCounts struct {
+	mu    sync.RWMutex
+	kinds map[string]map[string]count // by namespace
+}
+
+// of returns the count of a namespace and kind; without a kind, of all records and endpoints.
+func (c *objectCounts) of(namespace, kind string) (n count) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	for of, count := range c.kinds[namespace] {
-		if kind == "" || kind == of {
-			n += count
+	for of, part := range c.kinds[namespace] {
+		if kind == "" && of != zoneKind || kind == of {
+			n.objects += part.objects
+			n.weight += part.weight
 		}
 	}
 	return n
 }
 
-// add counts an object so many times.
-func (c *recordCounts) add(o any, times int) {
+// add counts an object, or with less than 0 no more.
+func (c *objectCounts) add(o any, times int) {
 	if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
 	}
-	var namespace, kind string
-	switch o := o.(type) {
-	case v1beta1.Record:
-		namespace, kind = o.GetNamespace(), v1beta1.KindOf(o).Kind
-	case *v1alpha1.DNSEndpoint:
-		namespace, kind, times = o.Namespace, endpointKind, times*len(o.Spec.Endpoints)
-	}
-	if times == 0 {
+	namespace, kind, weight := weightOfCached(o)
+	if kind == "" {
 		return
 	}
 	c.mu.Lock()
@@ -171,12 +229,12 @@ func (c *recordCounts) add(o any, times int) {
 	of := c.kinds[namespace]
 	if of == nil {
 		if c.kinds == nil {
-			c.kinds = map[string]map[string]int{}
+			c.kinds = map[string]map[string]count{}
 		}
-		of = map[string]int{}
+		of = map[string]count{}
 		c.kinds[namespace] = of
 	}
-	if of[kind] += times; of[kind] == 0 {
+	if of[kind] = (count{of[kind].objects + times, of[kind].weight + times*weight}); of[kind] == (count{}) {
 		delete(of, kind)
 	}
 	if len(of) == 0 {
@@ -185,15 +243,18 @@ func (c *recordCounts) add(o any, times int) {
 }
 
 // OnAdd implements cache.ResourceEventHandler.
-func (c *recordCounts) OnAdd(o any, _ bool) { c.add(o, 1) }
+func (c *objectCounts) OnAdd(o any, _ bool) { c.add(o, 1) }
 
-// OnUpdate implements cache.ResourceEventHandler.
-func (c *recordCounts) OnUpdate(old, o any) {
-	if _, counted := o.(*v1alpha1.DNSEndpoint); counted { // A record is one before and after.
-		c.add(o, 1)
-		c.add(old, -1)
+// OnUpdate implements cache.ResourceEventHandler. A status that was written changes no count.
+func (c *objectCounts) OnUpdate(old, o any) {
+	was, okWas := old.(metav1.Object)
+	is, okIs := o.(metav1.Object)
+	if okWas && okIs && was.GetGeneration() == is.GetGeneration() && is.GetGeneration() != 0 && maps.Equal(was.GetLabels(), is.GetLabels()) {
+		return
 	}
+	c.add(o, 1)
+	c.add(old, -1)
 }
 
 // OnDelete implements cache.ResourceEventHandler.
-func (c *recordCounts) OnDelete(o any) { c.add(o, -1) }
+func (c *objectCounts) OnDelete(o any) { c.add(o, -1) }

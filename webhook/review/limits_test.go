@@ -38,6 +38,9 @@ func TestLimits(t *testing.T) {
 		return `{apiVersion: externaldns.k8s.io/v1alpha1, kind: DNSEndpoint, metadata: {name: e, namespace: full}, spec: {endpoints: [` +
 			strings.Repeat(`{dnsName: a.example, recordType: A, targets: [192.0.2.1]},`, n) + `]}}`
 	}
+	large := func(kib int) string {
+		return strings.Replace(record, "[a]", "["+strings.TrimSuffix(strings.Repeat(strings.Repeat("x", 253)+",", 4*kib-1), ",")+"]", 1)
+	}
 	var all []client.Object
 	for _, name := range []string{"a", "b"} {
 		all = append(all, sharedZone(t, "full", name+".example", "", "2026-01-01T00:00:00Z"), &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "full", Name: name, UID: "p"}})
@@ -76,6 +79,19 @@ func TestLimits(t *testing.T) {
 		"there is no limit":          {zone("full", "c"), "", Limits{}, -1, nil, ""},
 		"the limit is of the other":  {zone("full", "c"), "", Limits{0, 2, 1}, -1, nil, ""},
 
+		"a large record":             {large(3), "", Limits{Records: 6}, -1, nil, "has 4, and this adds 3, as it is large: "},
+		"a large record fits":        {large(3), "", Limits{Records: 7}, -1, nil, ""},
+		"a record becomes large":     {large(9), large(2), Limits{Records: 10}, -1, nil, "has 4, and this adds 7, as it is large: "},
+		"a record becomes larger":    {large(9), large(2), Limits{Records: 11}, -1, nil, ""},
+		"a record becomes less":      {large(2), large(9), Limits{Records: 1}, -1, nil, ""},
+		"large labels":               {strings.Replace(record, "name: new,", "name: new, labels: {a: "+strings.Repeat("x", 3000)+"},", 1), "", Limits{Records: 6}, -1, nil, "this adds 3, as it is large"},
+		"a deep name":                {strings.Replace(record, "name: new, text", "name: "+strings.Repeat("a.", 35)+"a, text", 1), "", Limits{Records: 6}, -1, nil, "this adds 3, as it is large: "},
+		"endpoints of deep names":    {strings.Replace(endpoints(2), "a.example", strings.Repeat("a.", 100)+"example", 1), endpoints(2), Limits{Records: 10}, -1, nil, "this adds 7: "},
+		"endpoints of reverse names": {strings.ReplaceAll(endpoints(4), "a.example", "1.0.0.10.in-addr.arpa"), endpoints(3), Limits{Records: 5}, -1, nil, ""},
+		"large endpoints":            {strings.Replace(endpoints(1), "192.0.2.1", strings.Repeat("x", 5000), 1), endpoints(1), Limits{Records: 6}, -1, nil, "this adds 4: "},
+		"a large zone":               {strings.Replace(zone("full", "c"), "spec: {", "spec: {clusterRef: "+strings.Repeat("x", 9000)+", ", 1), "", Limits{Zones: 3}, -1, nil, "this adds 2, as it is large: "},
+		"caches that lag":            {large(3), "", Limits{Records: 6}, 0, nil, ""},
+
 		"a grant raises":           {zone("full", "c"), "", two, -1, []client.Object{grant("g", "full", v1beta1.NamespaceLimits{Zones: n(3)})}, ""},
 		"a grant lowers":           {record, "", Limits{Records: 100}, -1, []client.Object{grant("g", "full", v1beta1.NamespaceLimits{Records: n(3)})}, "may have 3 records and endpoints of DNSEndpoints by spec.limits of ZoneGrant g, has 4, "},
 		"a grant limits":           {provider("full"), "", Limits{}, -1, []client.Object{grant("g", "*", v1beta1.NamespaceLimits{Providers: n(1)})}, "may have 1 objects of kind DNSProvider by spec.limits of ZoneGrant g, has 2, "},
@@ -105,6 +121,7 @@ func TestCachedCounts(t *testing.T) {
 	o := filled(t, map[string][]client.Object{
 		"arecords":   {&v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x"}}, &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "x"}}},
 		"txtrecords": {&v1beta1.TXTRecord{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x"}}},
+		"dnszones":   {&v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x", Labels: map[string]string{"large": strings.Repeat("x", 10<<10)}}}},
 		"dnsendpoints": {&v1alpha1.DNSEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x"}, Spec: v1alpha1.DNSEndpointSpec{
 			Endpoints: []*v1alpha1.Endpoint{{DNSName: "a.example"}, {DNSName: "b.example"}, {DNSName: "c.example"}}}}},
 		"zonegrants": {
@@ -113,7 +130,10 @@ func TestCachedCounts(t *testing.T) {
 			&v1beta1.ZoneGrant{ObjectMeta: metav1.ObjectMeta{Name: "without"}, Spec: v1beta1.ZoneGrantSpec{Namespaces: []string{"a"}}},
 		},
 	})
-	for want, got := range map[int]int{5: o.countRecords("a", ""), 1: o.countRecords("b", ""), 3: o.countRecords("a", endpointKind), 0: o.countRecords("c", "")} {
+	for want, got := range map[int]int{
+		5: o.countObjects("a", "").weight, 1: o.countObjects("b", "").weight, 3: o.countObjects("a", endpointKind).weight, 0: o.countObjects("c", "").weight,
+		2: o.countObjects("a", zoneKind).weight, // It is large.
+	} {
 		if got != want {
 			t.Errorf("%d records are counted, want %d", got, want)
 		}
@@ -127,8 +147,9 @@ func TestCachedCounts(t *testing.T) {
 
 // After any events the counts are those of the objects that are left, and none are left of none.
 func TestCountsFollowEvents(t *testing.T) {
-	var c recordCounts
+	var c objectCounts
 	record := &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x"}}
+	large := &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x", Labels: map[string]string{"label": strings.Repeat("x", 3000)}}}
 	of := func(n int) *v1alpha1.DNSEndpoint {
 		return &v1alpha1.DNSEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}, Spec: v1alpha1.DNSEndpointSpec{Endpoints: make([]*v1alpha1.Endpoint, n)}}
 	}
@@ -138,6 +159,8 @@ func TestCountsFollowEvents(t *testing.T) {
 	}{
 		{func() { c.OnAdd(record, true) }, 1},
 		{func() { c.OnUpdate(record, record) }, 1},
+		{func() { c.OnUpdate(record, large) }, 3},
+		{func() { c.OnUpdate(large, record) }, 1},
 		{func() { c.OnAdd(of(2), false) }, 3},
 		{func() { c.OnUpdate(of(2), of(5)) }, 6},
 		{func() { c.OnUpdate(of(5), of(0)) }, 1},
@@ -146,7 +169,7 @@ func TestCountsFollowEvents(t *testing.T) {
 		{func() { c.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: of(1)}) }, 0},
 	} {
 		step.event()
-		if got := c.of("a", ""); got != step.want {
+		if got := c.of("a", "").weight; got != step.want {
 			t.Errorf("step %d: %d, want %d", i, got, step.want)
 		}
 	}

@@ -544,6 +544,36 @@ func TestArrivalsAreTheControllers(t *testing.T) {
 	}
 }
 
+// What caches hold of an object's metadata is bounded, and what is too large already can become smaller.
+func TestMetadataIsBounded(t *testing.T) {
+	policy := compiledPolicy(t, basePolicies, "lockstep-metadata")
+	with := func(metadata string) string {
+		return "{metadata: {namespace: dns, name: x, " + metadata + "}, spec: {}}"
+	}
+	many := func(n int, text string) string { return strings.TrimSuffix(strings.Repeat(text+", ", n), ", ") }
+	lists := func(bytes int) string {
+		return with("annotations: {bindy.firestoned.io/allow-zone-namespaces: " + strings.Repeat("x", bytes) + "}")
+	}
+	finalizers := with("finalizers: [" + many(500, "example.com/finalizer") + "]")
+	owners := with("ownerReferences: [" + many(100, "{apiVersion: v1, kind: ConfigMap, name: "+strings.Repeat("x", 40)+", uid: u}") + "]")
+	long := with("ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: " + strings.Repeat("x", 5000) + ", uid: u}]")
+	both := with("finalizers: [" + many(100, "example.com/finalizer") + "], annotations: {bindy.firestoned.io/paused: " + strings.Repeat("x", 2100) + "}")
+	for name, c := range map[string]policyRequest{
+		"annotations": {object: lists(5000)}, "finalizers": {object: finalizers}, "owners": {object: owners}, "a long owner": {object: long}, "together": {object: both},
+		"finalizers of a stored one": {object: finalizers, old: with("labels: {}")}, "more of what is too much": {object: lists(5001), old: lists(5000)},
+	} {
+		t.Run(name, func(t *testing.T) { c.expect(t, policy, "bytes, and may have 4096: ") })
+	}
+	for name, c := range map[string]policyRequest{
+		"none": {object: "{metadata: {namespace: dns, name: x}}"}, "a list": {object: lists(4000)}, "fewer of what is too much": {object: lists(5000), old: lists(5001)},
+		"a label beside what is too much": {object: strings.Replace(lists(5000), "name: x,", "name: x, labels: {a: b},", 1), old: lists(5000)},
+		"annotations of others":           {object: with("annotations: {example.com/large: " + strings.Repeat("x", 100_000) + ", bindy.firestoned.io/former-names: " + strings.Repeat("x", 10_000) + "}")},
+		"our finalizer":                   {object: with("finalizers: [bindy.firestoned.io/finalizer]"), old: with("labels: {}")},
+	} {
+		t.Run(name, func(t *testing.T) { c.expect(t, policy) })
+	}
+}
+
 // With the component, servers run images of the repositories that the administrator permits, by a tag or digest that stays.
 func TestImagesOfPermittedRepositories(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("0a", 32)

@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
@@ -223,7 +224,9 @@ func (r *relatedObjects) collectUnder(ctx context.Context, key string, types ...
 		return err
 	}
 	for _, e := range endpoints {
-		r.collectEndpoints(e, key)
+		if membership.MayTakeEndpoints(r.zone, e) { // Otherwise how many it has costs only its namespace.
+			r.collectEndpoints(e, key)
+		}
 	}
 	return nil
 }

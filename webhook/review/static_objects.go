@@ -24,7 +24,7 @@ type staticObjects struct {
 	clusters   map[types.NamespacedName]bool
 	records    map[recordKey][]v1beta1.Record
 	endpoints  map[string][]*v1alpha1.DNSEndpoint
-	counts     recordCounts
+	counts     objectCounts
 }
 
 // recordKey is what records are found by.
@@ -122,7 +122,9 @@ func (s *staticObjects) endpointsUnder(_ context.Context, key string) ([]*v1alph
 	return s.endpoints[key], nil
 }
 
-func (s *staticObjects) countRecords(namespace, kind string) int { return s.counts.of(namespace, kind) }
+func (s *staticObjects) countObjects(namespace, kind string) count {
+	return s.counts.of(namespace, kind)
+}
 
 func (s *staticObjects) limitsFor(namespace string) ([]*v1beta1.ZoneGrant, error) {
 	return slices.DeleteFunc(slices.Clone(s.servers.Grants), func(grant *v1beta1.ZoneGrant) bool {

@@ -33,6 +33,8 @@ type Cache struct {
 	perNamespace map[string]int
 	// byName holds the zones of each canonical DNS name.
 	byName multimap[string, *zoneEntry]
+	// byOwnName holds those of each namespace: whoever has any number of zones of somebody's name slows nobody down.
+	byOwnName multimap[ownName, *zoneEntry]
 	// below holds the zones at and below each canonical DNS name.
 	below multimap[string, *zoneEntry]
 	// selectors holds for each label the zones with a selector that requires it.
@@ -49,6 +51,9 @@ type Cache struct {
 	unplaced map[*objectEntry]struct{}
 	guests   multimap[string, *objectEntry]
 }
+
+// ownName is a canonical DNS name in a namespace.
+type ownName struct{ namespace, name string }
 
 // zoneEntry is a zone with the objects that have a role in it.
 type zoneEntry struct {
@@ -74,7 +79,7 @@ func (o *objectEntry) key() source.ObjectKey { return source.KeyOf(o.Object) }
 func NewCache(zones ...*v1beta1.DNSZone) *Cache {
 	c := &Cache{
 		zones: map[ZoneKey]*zoneEntry{}, objects: map[source.ObjectKey]*objectEntry{}, perNamespace: map[string]int{},
-		byName: multimap[string, *zoneEntry]{}, selectors: multimap[labelKey, *zoneEntry]{},
+		byName: multimap[string, *zoneEntry]{}, byOwnName: multimap[ownName, *zoneEntry]{}, selectors: multimap[labelKey, *zoneEntry]{},
 		labels: multimap[labelKey, *objectEntry]{}, claims: multimap[zoneClaim, *objectEntry]{}, unplaced: map[*objectEntry]struct{}{},
 		namespaces: namespaceLabels{}, offered: multimap[string, *objectEntry]{},
 		below: multimap[string, *zoneEntry]{}, delegations: multimap[delegation, *objectEntry]{}, requests: multimap[types.UID, *zoneEntry]{}, guests: multimap[string, *objectEntry]{},

@@ -267,7 +267,7 @@ func checkEmpties(t *testing.T, c *cluster, m *Cache) {
 	for namespace := range c.labels {
 		m.RemoveNamespace(namespace)
 	}
-	if n := len(m.zones) + len(m.objects) + len(m.byName) + len(m.selectors) + len(m.labels) + len(m.claims) + len(m.unplaced) + len(m.perNamespace) +
+	if n := len(m.zones) + len(m.objects) + len(m.byName) + len(m.byOwnName) + len(m.selectors) + len(m.labels) + len(m.claims) + len(m.unplaced) + len(m.perNamespace) +
 		len(m.below) + len(m.delegations) + len(m.guests) + len(m.namespaces) + len(m.offered); n != 0 {
 		t.Errorf("%d entries are kept of nothing: %+v", n, m)
 	}

@@ -126,6 +126,7 @@ func (c *Cache) unindexZone(z *zoneEntry) { c.setZone(z, false) }
 func (c *Cache) setZone(z *zoneEntry, known bool) {
 	if z.name != "" {
 		c.byName.set(z.name, z, known)
+		c.byOwnName.set(ownName{z.Namespace, z.name}, z, known)
 	}
 	for name := range namesUpFrom(z.name) {
 		c.below.set(name, z, known)
@@ -179,21 +180,30 @@ func namesUpFrom(name string) iter.Seq[string] {
 // zoneOfEndpoint walks up from a name, through the zones of the endpoint's own namespace and then through the others.
 func (c *Cache) zoneOfEndpoint(e metav1.Object, dnsName string) *zoneEntry {
 	name, _ := declaration.EndpointName(dnsName)
-	for _, own := range []bool{true, false} {
-		for above := range namesUpFrom(name) {
-			var oldest *zoneEntry
-			for z := range c.byName[above] {
-				if (z.Namespace == e.GetNamespace()) == own && consent(z.DNSZone, v1beta1.AllowEndpointNamespacesAnnotation, e) &&
-					(oldest == nil || compareZones(z.DNSZone, oldest.DNSZone) < 0) {
-					oldest = z
-				}
-			}
-			if oldest != nil {
-				return oldest
-			}
+	for above := range namesUpFrom(name) {
+		if z := oldestTaking(c.byOwnName[ownName{e.GetNamespace(), above}], e); z != nil {
+			return z
+		}
+	}
+	if e.GetAnnotations()[v1beta1.AllowZoneNamespacesAnnotation] == "" { // No zone elsewhere takes it.
+		return nil
+	}
+	for above := range namesUpFrom(name) {
+		if z := oldestTaking(c.byName[above], e); z != nil {
+			return z
 		}
 	}
 	return nil
+}
+
+// oldestTaking finds the oldest of some zones that takes endpoints of an object, nil if none does.
+func oldestTaking(zones map[*zoneEntry]struct{}, e metav1.Object) (oldest *zoneEntry) {
+	for z := range zones {
+		if MayTakeEndpoints(z.DNSZone, e) && (oldest == nil || compareZones(z.DNSZone, oldest.DNSZone) < 0) {
+			oldest = z
+		}
+	}
+	return oldest
 }
 
 // candidates are the objects that may have a role in a zone: those that have one now, those with a label that a selector of it requires,

@@ -30,6 +30,11 @@ func consent(zone *v1beta1.DNSZone, annotation string, o metav1.Object) bool {
 			listsNamespace(o.GetAnnotations()[v1beta1.AllowZoneNamespacesAnnotation], zone.Namespace)
 }
 
+// MayTakeEndpoints reports whether a zone takes endpoints of a DNSEndpoint, wherever their names are.
+func MayTakeEndpoints(zone *v1beta1.DNSZone, e metav1.Object) bool {
+	return consent(zone, v1beta1.AllowEndpointNamespacesAnnotation, e)
+}
+
 // IsLastPrimary reports whether an instance is a primary of a zone and no other given instance that stays is.
 func IsLastPrimary(f *Fleet, instance *v1beta1.Bind9Instance, zone *v1beta1.DNSZone, of []*v1beta1.Bind9Instance) bool {
 	return instance.Spec.Role.Normalize() == v1beta1.RolePrimary && f.Serves(instance, zone) &&

@@ -134,3 +134,32 @@ func BenchmarkZoneOfRecordAmongMany(b *testing.B) {
 		})
 	}
 }
+
+// A stranger with many zones of somebody's name does not slow down the search for the zone of each endpoint there.
+func TestZonesOfStrangersCostNothing(t *testing.T) {
+	zone := func(namespace string, n int) *v1beta1.DNSZone {
+		return &v1beta1.DNSZone{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint(n), Annotations: map[string]string{v1beta1.AllowEndpointNamespacesAnnotation: "*"}},
+			Spec:       v1beta1.DNSZoneSpec{ZoneName: "bank.example"},
+		}
+	}
+	cache, endpoint := NewCache(zone("bank", 0)), &metav1.ObjectMeta{Namespace: "bank", Name: "x"}
+	fastest := func() time.Duration {
+		least := time.Hour
+		for range 200 {
+			began := time.Now()
+			if z := cache.ZoneOfEndpoint(endpoint, "www.bank.example"); z == nil || z.Namespace != "bank" {
+				t.Fatalf("the zone is %v", z)
+			}
+			least = min(least, time.Since(began))
+		}
+		return least
+	}
+	alone := fastest()
+	for n := range 5000 {
+		cache.SetZone(zone("stranger", n))
+	}
+	if beside := fastest(); beside > 20*alone+20*time.Microsecond {
+		t.Errorf("beside 5,000 zones of a stranger it takes %v, without them %v", beside, alone)
+	}
+}

@@ -59,7 +59,7 @@ func (o *Observer) charge(z *zoneEntry, bytes int64) {
 	if o.find(z.of) != z {
 		bytes = 0 // It was forgotten meanwhile.
 	}
-	o.memory.add(z.of.zone.Namespace, bytes-z.bytes)
+	o.memory.Add(z.of.zone.Namespace, bytes-z.bytes)
 	z.bytes = bytes
 }
 

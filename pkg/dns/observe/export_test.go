@@ -10,11 +10,7 @@ func (o *Observer) Kept() int {
 }
 
 // Charged returns how many bytes of memory are accounted for.
-func (o *Observer) Charged() int64 {
-	o.memory.mu.Lock()
-	defer o.memory.mu.Unlock()
-	return o.memory.used
-}
+func (o *Observer) Charged() int64 { return o.memory.Used() }
 
 // Waiting returns how many questions to a server wait for their turn.
 func (o *Observer) Waiting(addr netip.AddrPort) int {

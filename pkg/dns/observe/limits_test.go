@@ -3,7 +3,6 @@ package observe
 import (
 	"fmt"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -165,8 +164,8 @@ func TestMemoryShares(t *testing.T) {
 	if diff := cmp.Diff([]string{"", half, "", full, ""}, got); diff != "" {
 		t.Error(diff)
 	}
-	o.memory.add("a", -50)
-	if got := reserve("b", 10) + reserve("c", 40); got != "" || strings.Contains(fmt.Sprint(o.memory.shares), "a:") {
-		t.Errorf("after a release: %s, %v", got, o.memory.shares)
+	o.memory.Add("a", -50)
+	if got := reserve("b", 10) + reserve("c", 40); got != "" || o.memory.Used() != 100 {
+		t.Errorf("after a release: %s, %d bytes are used", got, o.memory.Used())
 	}
 }

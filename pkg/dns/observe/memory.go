@@ -3,11 +3,11 @@ package observe
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/spf13/pflag"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/share"
 )
 
 // Limits bound the memory that servers can make an Observer take, whatever they send. Zero values mean the defaults.
@@ -52,37 +52,20 @@ func (l *Limits) Validate() error {
 
 // memory accounts for the content that servers have sent, by the namespaces of the zones.
 type memory struct {
+	*share.Pool
 	limit int64
-
-	mu     sync.Mutex
-	used   int64
-	shares map[string]int64
 }
+
+func newMemory(limit int64) memory { return memory{share.NewPool(limit, limit/2), limit} }
 
 // reserve takes memory for the content of a zone of a namespace. It never waits: whoever has memory may keep it for long.
-func (m *memory) reserve(namespace string, bytes int64) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if share := m.limit / 2; m.shares[namespace]+bytes > share {
-		return &wire.LimitError{Subject: "the content of all zones of namespace " + namespace, What: fmt.Sprintf("%d bytes, half", share), Flag: TotalFlag}
-	}
-	if m.used+bytes > m.limit {
+func (m memory) reserve(namespace string, bytes int64) error {
+	switch err := m.Take(namespace, bytes); {
+	case err == nil:
+		return nil
+	case errors.Is(err, share.ErrShare):
+		return &wire.LimitError{Subject: "the content of all zones of namespace " + namespace, What: fmt.Sprintf("%d bytes, half", m.Share()), Flag: TotalFlag}
+	default:
 		return &wire.LimitError{Subject: "the content of all zones", What: fmt.Sprintf("%d bytes", m.limit), Flag: TotalFlag}
-	}
-	m.addLocked(namespace, bytes)
-	return nil
-}
-
-// add takes memory, or gives it back, unconditionally.
-func (m *memory) add(namespace string, bytes int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.addLocked(namespace, bytes)
-}
-
-func (m *memory) addLocked(namespace string, bytes int64) {
-	m.used += bytes
-	if m.shares[namespace] += bytes; m.shares[namespace] == 0 {
-		delete(m.shares, namespace)
 	}
 }

@@ -115,7 +115,7 @@ func (o *Observer) keepAnswers(t entryKey, answers []answered, era uint32) Obser
 	err := o.checkSize(next)
 	if more := next.bytes - z.bytes; err == nil && more > 0 {
 		if err = o.memory.reserve(t.zone.Namespace, more); err == nil {
-			o.memory.add(t.zone.Namespace, -more) // charge takes it.
+			o.memory.Add(t.zone.Namespace, -more) // charge takes it.
 		}
 	}
 	if err != nil {

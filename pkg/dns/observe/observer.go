@@ -84,7 +84,7 @@ func New(options Options) *Observer {
 	options.setDefaults()
 	return &Observer{
 		options: options, zones: map[Zone][]*zoneEntry{}, servers: map[Peer]*serverEntry{}, rates: map[netip.AddrPort]*addressRate{},
-		memory: memory{limit: options.Limits.TotalBytes, shares: map[string]int64{}},
+		memory: newMemory(options.Limits.TotalBytes),
 	}
 }
 
@@ -211,7 +211,7 @@ func (o *Observer) runObservation(ctx context.Context, t entryKey, z *zoneEntry,
 			o.charge(z, result.Mirror.bytes)
 		}
 	}
-	o.memory.add(namespace, -reserved) // Before anybody goes on, who may need it for the next zone.
+	o.memory.Add(namespace, -reserved) // Before anybody goes on, who may need it for the next zone.
 	close(done)
 }
 

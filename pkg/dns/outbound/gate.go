@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+
+	"github.com/lockstep-dns/lockstep/pkg/share"
 )
 
 // Limits bound what the objects of one namespace can use. Zero values mean the defaults.
@@ -30,10 +32,8 @@ type Gate struct {
 	limits Limits
 	// All are counted by namespace, and by object.
 	connections, sidecars, requests queues
-
-	mu    sync.Mutex
-	used  int64
-	bytes map[string]int64 // by namespace
+	// bytes are the memory of answers, by namespace.
+	bytes *share.Pool
 }
 
 // NewGate fills in the defaults of l. A nil permit means Permits.
@@ -53,7 +53,7 @@ func NewGate(permit func(netip.Addr) bool, l Limits) *Gate {
 	if l.Bytes <= 0 {
 		l.Bytes = 256 << 20
 	}
-	return &Gate{permit: permit, limits: l, bytes: map[string]int64{}}
+	return &Gate{permit: permit, limits: l, bytes: share.NewPool(l.Bytes, l.Bytes/2)}
 }
 
 // Permits reports whether an object of a tenant may name an address. A nil Gate permits what Permits permits.
@@ -229,31 +229,19 @@ func (r *Reservation) Release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.account != nil {
-		r.account.gate.giveBack(r.account.namespace, r.bytes)
+		r.account.gate.bytes.Add(r.account.namespace, -r.bytes)
 	}
 	r.bytes = 0
 }
 
 func (g *Gate) take(namespace string, bytes int64) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if share := g.limits.Bytes / 2; g.bytes[namespace]+bytes > share {
-		return &TooLargeError{What: "namespace " + namespace, Limit: share, Shared: true}
-	}
-	if g.used+bytes > g.limits.Bytes {
+	switch err := g.bytes.Take(namespace, bytes); {
+	case err == nil:
+		return nil
+	case errors.Is(err, share.ErrShare):
+		return &TooLargeError{What: "namespace " + namespace, Limit: g.bytes.Share(), Shared: true}
+	default:
 		return &TooLargeError{What: "all namespaces together", Limit: g.limits.Bytes, Shared: true}
-	}
-	g.used += bytes
-	g.bytes[namespace] += bytes
-	return nil
-}
-
-func (g *Gate) giveBack(namespace string, bytes int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.used -= bytes
-	if g.bytes[namespace] -= bytes; g.bytes[namespace] == 0 {
-		delete(g.bytes, namespace)
 	}
 }
 

@@ -191,8 +191,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	b.Release()
 	c.Release()
-	if g.used != 0 || len(g.bytes) != 0 {
-		t.Errorf("%d bytes are in use", g.used)
+	if g.bytes.Used() != 0 {
+		t.Errorf("%d bytes are in use", g.bytes.Used())
 	}
 	var none *Account
 	if err := none.Reserve(10).Add(11); err == nil {

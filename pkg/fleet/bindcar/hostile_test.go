@@ -119,7 +119,7 @@ func TestHostileResponses(t *testing.T) {
 				if !errors.As(err, &failure) || failure.Message != tc.want || ctx.Err() != nil {
 					t.Errorf("error %v", err)
 				}
-				if !lists.isUnused() {
+				if lists.Used() != 0 {
 					t.Error("memory is still reserved for a list that was given up")
 				}
 			})

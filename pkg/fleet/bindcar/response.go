@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/lockstep-dns/lockstep/pkg/share"
 )
 
 // Limits of a response, in bytes. A sidecar may be anybody's program: what it sends is decoded piece by piece, and in memory
@@ -25,6 +27,9 @@ const (
 	maxListMemory  = 128 << 20
 	maxListsMemory = 256 << 20
 )
+
+// lists is the memory of all lists. The sidecars of one namespace get three quarters: lists that never end keep nobody else's from being read.
+var lists = share.NewPool(maxListsMemory, maxListsMemory/4*3)
 
 var (
 	// errTooLarge means that a response exceeds a limit.
@@ -91,7 +96,7 @@ type listDecoder struct {
 func decodeZoneList(namespace string, body io.Reader, list *ZoneList) error {
 	d := &listDecoder{namespace: namespace, body: body}
 	d.Decoder = json.NewDecoder(d)
-	defer func() { lists.giveBack(namespace, d.reserved) }()
+	defer func() { lists.Add(namespace, -d.reserved) }()
 	if err := d.expect(json.Delim('{')); err != nil {
 		return err
 	}
@@ -158,7 +163,7 @@ func (d *listDecoder) reserve(size int) error {
 	const step = 1 << 20
 	d.memory += int64(size)
 	for d.memory > d.reserved {
-		if d.reserved >= maxListMemory || !lists.take(d.namespace, step) {
+		if d.reserved >= maxListMemory || lists.Take(d.namespace, step) != nil {
 			return fmt.Errorf("%w: its zones take too much memory (%d bytes of at most %d, and %d for all servers)", errTooLarge, d.memory, maxListMemory, maxListsMemory)
 		}
 		d.reserved += step

@@ -122,7 +122,7 @@ func TestVersionIsBounded(t *testing.T) {
 func TestListsOfOthersAreRead(t *testing.T) {
 	const step = 1 << 20
 	taken := int64(0)
-	for lists.take("flood", step) {
+	for lists.Take("flood", step) == nil {
 		taken += step
 	}
 	text := `{"items":[` + strings.TrimSuffix(strings.Repeat(`{"name":"example.com"},`, 10_000), ",") + `]}`
@@ -132,8 +132,8 @@ func TestListsOfOthersAreRead(t *testing.T) {
 	if err := decodeResponse("quiet", respond(http.StatusOK, strings.NewReader(text)), &ZoneList{}); err != nil {
 		t.Errorf("the list of another namespace: %v", err)
 	}
-	lists.giveBack("flood", taken)
-	if err := decodeResponse("flood", respond(http.StatusOK, strings.NewReader(text)), &ZoneList{}); err != nil || !lists.isUnused() {
+	lists.Add("flood", -taken)
+	if err := decodeResponse("flood", respond(http.StatusOK, strings.NewReader(text)), &ZoneList{}); err != nil || lists.Used() != 0 {
 		t.Errorf("a list after that: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +44,7 @@ type values[K comparable, V any] map[K]V
 type conditionList [maxConditions]metav1.Condition
 
 // Transform is a cache.TransformFunc of client-go: it has an object share what it can with those before it, and drops what nobody
-// reads: field managers and the copy of the object that `kubectl apply` leaves in an annotation. As everything in a cache, the
+// reads: field managers and annotations (see unreadAnnotations). As everything in a cache, the
 // object must not be changed afterwards.
 //
 // The object is changed in place, as client-go allows. What a Pool has handed out is only read: an informer that streams its first
@@ -69,15 +70,29 @@ func (p *Pool) Transform(o any) (any, error) {
 
 func (p *Pool) shareMetadata(m metav1.Object) {
 	m.SetManagedFields(nil)
-	if _, ok := m.GetAnnotations()[corev1.LastAppliedConfigAnnotation]; ok {
-		kept := maps.Clone(m.GetAnnotations())
-		delete(kept, corev1.LastAppliedConfigAnnotation)
-		m.SetAnnotations(kept)
+	isUnread := unreadAnnotations(m)
+	for key := range m.GetAnnotations() {
+		if isUnread(key) {
+			kept := maps.Clone(m.GetAnnotations())
+			maps.DeleteFunc(kept, func(key, _ string) bool { return isUnread(key) })
+			m.SetAnnotations(kept)
+			break
+		}
 	}
 	m.SetNamespace(p.shareString(m.GetNamespace()))
 	m.SetLabels(p.shareMap(m.GetLabels()))
 	m.SetAnnotations(p.shareMap(m.GetAnnotations()))
 	m.SetFinalizers(p.shareList(m.GetFinalizers()))
+}
+
+// unreadAnnotations reports which annotations of an object nobody reads: the copy that `kubectl apply` leaves, and all of others on what tenants
+// may have in large numbers. A tenant could fill a cache with them.
+func unreadAnnotations(o any) func(key string) bool {
+	switch o.(type) {
+	case v1beta1.Record, *v1beta1.DNSZone, *v1alpha1.DNSEndpoint:
+		return func(key string) bool { return !strings.HasPrefix(key, v1beta1.GroupName+"/") }
+	}
+	return func(key string) bool { return key == corev1.LastAppliedConfigAnnotation }
 }
 
 func (p *Pool) shareStatus(s *v1beta1.RecordStatus) {
