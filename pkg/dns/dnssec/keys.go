@@ -24,19 +24,21 @@ func Trust(zone string, answer, anchors []dns.RR, clock Clock) *Keys {
 }
 
 func trust(zone string, answer, anchors []dns.RR, clock Clock, w *work) *Keys {
-	k := &Keys{zone: canonical(zone), keys: map[keyID][]*dns.DNSKEY{}}
-	s := groupRecords(answer, k.zone).find(k.zone, dns.TypeDNSKEY)
-	if s != nil {
-		for _, rr := range s.records {
-			if key, ok := rr.(*dns.DNSKEY); ok {
-				id := keyID{key.Algorithm, key.KeyTag()}
-				k.keys[id] = append(k.keys[id], key)
-			}
-		}
-	}
+	k, s := keysOf(zone, answer)
 	v := newVerifier(k.zone, map[keyID][]*dns.DNSKEY{}, clock, w)
 	k.verdict = v.conclude(k.vouch(v, s, anchors))
 	return k
+}
+
+// keysOf takes the keys of a zone from an answer, with their RRset; nil if there is none.
+func keysOf(zone string, answer []dns.RR) (*Keys, *set) {
+	k := &Keys{zone: canonical(zone), keys: map[keyID][]*dns.DNSKEY{}}
+	s := groupRecords(answer, k.zone).find(k.zone, dns.TypeDNSKEY)
+	for _, key := range keysIn(s) {
+		id := keyID{key.Algorithm, key.KeyTag()}
+		k.keys[id] = append(k.keys[id], key)
+	}
+	return k, s
 }
 
 // vouch accepts all keys if one that an anchor names has signed them (RFC 4035 section 5.2).
@@ -48,7 +50,15 @@ func (k *Keys) vouch(v *verifier, s *set, anchors []dns.RR) *finding {
 	case s == nil:
 		return bogus(dns.ExtendedErrorCodeDNSKEYMissing, "%s has no DNSKEY record", k.zone)
 	}
-	for _, ds := range supported {
+	if f := k.name(v, supported); f != nil {
+		return f
+	}
+	return v.verify(s)
+}
+
+// name gives a verifier the keys that anchors name.
+func (k *Keys) name(v *verifier, anchors []*dns.DS) *finding {
+	for _, ds := range anchors {
 		id := keyID{ds.Algorithm, ds.KeyTag}
 		for _, key := range k.keys[id] {
 			if v.work.hashes >= maxHashes {
@@ -63,7 +73,7 @@ func (k *Keys) vouch(v *verifier, s *set, anchors []dns.RR) *finding {
 	if len(v.keys) == 0 {
 		return bogus(dns.ExtendedErrorCodeDNSKEYMissing, "%s has no usable key that one of its DS records or trust anchors names", k.zone)
 	}
-	return v.verify(s)
+	return nil
 }
 
 func sameDigest(key *dns.DNSKEY, ds *dns.DS) bool {
