@@ -71,7 +71,7 @@ func (k *Keys) name(v *verifier, anchors []*dns.DS) *finding {
 		}
 	}
 	if len(v.keys) == 0 {
-		return bogus(dns.ExtendedErrorCodeDNSKEYMissing, "%s has no usable key that one of its DS records or trust anchors names", k.zone)
+		return bogus(dns.ExtendedErrorCodeDNSKEYMissing, "%s has no usable key that one of its DS records with the strongest digest type, or one of its trust anchors, names", k.zone)
 	}
 	return nil
 }
@@ -82,9 +82,10 @@ func sameDigest(key *dns.DNSKEY, ds *dns.DS) bool {
 }
 
 // supportedAnchors returns the DS records of a zone whose algorithm and digest are supported. Without any, the zone is Insecure (RFC 6840
-// section 5.2). SHA-1 counts only if there is no other digest (RFC 4509 section 3).
+// section 5.2). Of several digest types the strongest counts alone: unbound takes no other beside it, and SHA-1 does not count for anybody then
+// (RFC 4509 section 3). A trusted DNSKEY record counts in any case.
 func supportedAnchors(anchors []dns.RR, zone string) ([]*dns.DS, *finding) {
-	var all []*dns.DS
+	var all, trusted []*dns.DS
 	for _, rr := range anchors {
 		if canonical(rr.Header().Name) != zone {
 			continue
@@ -94,25 +95,29 @@ func supportedAnchors(anchors []dns.RR, zone string) ([]*dns.DS, *finding) {
 			all = append(all, rr)
 		case *dns.DNSKEY:
 			if ds := rr.ToDS(dns.SHA256); ds != nil {
-				all = append(all, ds)
+				trusted = append(trusted, ds)
 			}
 		}
 	}
-	if len(all) == 0 {
+	if len(all)+len(trusted) == 0 {
 		return nil, insecure(dns.ExtendedErrorCodeOther, "%s has no DS record", zone)
 	}
-	known := slices.DeleteFunc(all, func(ds *dns.DS) bool { return !isSupported(ds.Algorithm) })
-	if len(known) == 0 {
+	isUnknown := func(ds *dns.DS) bool { return !isSupported(ds.Algorithm) }
+	known := slices.DeleteFunc(all, isUnknown)
+	trusted = slices.DeleteFunc(trusted, isUnknown)
+	if len(known)+len(trusted) == 0 {
 		return nil, insecure(dns.ExtendedErrorCodeUnsupportedDNSKEYAlgorithm, "no DS record of %s has an algorithm that is supported", zone)
 	}
 	known = slices.DeleteFunc(known, func(ds *dns.DS) bool { return !isSupportedDigest(ds.DigestType) })
-	if len(known) == 0 {
+	if len(known)+len(trusted) == 0 {
 		return nil, insecure(dns.ExtendedErrorCodeUnsupportedDSDigestType, "no DS record of %s has a digest type that is supported", zone)
 	}
-	if slices.ContainsFunc(known, func(ds *dns.DS) bool { return ds.DigestType != dns.SHA1 }) {
-		known = slices.DeleteFunc(known, func(ds *dns.DS) bool { return ds.DigestType == dns.SHA1 })
+	strongest := uint8(0) // Their numbers are in the order of their strength.
+	for _, ds := range known {
+		strongest = max(strongest, ds.DigestType)
 	}
-	return known, nil
+	known = slices.DeleteFunc(known, func(ds *dns.DS) bool { return ds.DigestType != strongest })
+	return append(known, trusted...), nil
 }
 
 // Verdict is what a resolver makes of the DNSKEY RRset.
