@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/chain"
 	"github.com/lockstep-dns/lockstep/test/knot"
 	bind "github.com/lockstep-dns/lockstep/test/named"
+	"github.com/lockstep-dns/lockstep/test/powerdns"
 )
 
 // theirServer is a server of somebody else's that signs the zone below.
@@ -256,5 +257,30 @@ func TestTheirObjections(t *testing.T) {
 	r.passes(nil, "objection to other keys", func(p passResult) bool { return p.event.Delegated.Reason == status.CDSRejected })
 	if p := r.passBoth(); len(before) != 1 || len(publishedBy(p)) != 1 || publishedBy(p)[0] != before[0] || !strings.Contains(p.event.Delegated.Message, "no usable key") {
 		t.Errorf("before %v, then %v, %+v", before, publishedBy(p), p.event.Delegated)
+	}
+}
+
+// TestPowerDNSAsksForDSRecords: PowerDNS signs as it answers.
+func TestPowerDNSAsksForDSRecords(t *testing.T) {
+	zone := strings.TrimSuffix(chainZone, ".")
+	r, server := newTheirRig(t, func(t *testing.T, _ *bind.Server) theirServer {
+		s := powerdns.Start(t, map[string]string{chainZone: ""}, map[string]string{"PUBLISH-CDS": "2"})
+		return theirServer{Server: &bind.Server{Addr: s.Addr, Update: s.Update, Transfer: s.Transfer}, leave: func() {
+			s.Util(t, "secure-zone", zone)
+			s.Util(t, "rectify-zone", zone)
+			s.Util(t, "increase-serial", zone) // It signs as it answers, and has no other serial by itself.
+		}}
+	})
+	if p := r.passBoth(); p.event.DNSSEC != nil || p.event.Delegated != (status.Verdict{}) {
+		t.Fatalf("an unsigned zone: %+v, %+v", p.event.DNSSEC, p.event.Delegated)
+	}
+	server.leave() // It is signed from now on.
+	r.edges.now = func() time.Time { return time.Now().Add(r.ahead) }
+	r.passes(nil, "DS record", func(p passResult) bool {
+		r.ahead += 10 * time.Second
+		return p.event.Delegated.Reason == status.DSPublished
+	})
+	if err := bind.Validate(t.Context(), server.Addr, r.dsAt(r.secondary), "ns1."+chainZone, dns.TypeA); err != nil {
+		t.Error(err)
 	}
 }
