@@ -94,7 +94,8 @@ func TestDelegatedByDS(t *testing.T) {
 		t.Errorf("a zone without the condition: %s", got)
 	}
 	for _, v := range []status.Verdict{status.True(status.DSPublished, ""), status.True(status.DSDeclared, ""), status.False(status.DSDeclared, ""),
-		status.False(status.DSWithdrawing, ""), status.False(status.DSAbsent, ""), status.False(status.RegistryBehind, ""), status.Unknown(status.ParentSilent, ""), status.False(status.DSUnmatched, "")} {
+		status.False(status.DSWithdrawing, ""), status.False(status.DSAbsent, ""), status.False(status.RegistryBehind, ""), status.Unknown(status.ParentSilent, ""), status.False(status.DSUnmatched, ""),
+		status.False(status.CDSRejected, "")} {
 		zone.Status.Conditions = []metav1.Condition{{Type: status.Delegated, Status: v.Status, Reason: v.Reason}}
 		if got, want := reason(judge(above, cut)), string(v.Status)+" "+v.Reason; got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -73,7 +73,7 @@ var large = []string{"TestAnswersLikeDelv", "TestBombs", "TestBuilderIsBuild", "
 // What depends on the release of BIND, in tests that run named on loopback and in those on the cluster. Both run with the other release, too.
 var (
 	conformance = []string{"TestConformance", "TestStatements", "TestGuestKeys", "TestGuestBesideAllowTransfer", "TestKeysBelowEachOther", "TestFormerSourceIsDropped", "TestKeyRotation",
-		"TestSigningIsTurnedOnAndOff", "TestRetransferDoesNotWaitForALostAnswer", "TestChain", "TestChainElsewhere", "TestUnattendedRollOvers"}
+		"TestSigningIsTurnedOnAndOff", "TestRetransferDoesNotWaitForALostAnswer", "TestChain", "TestChainElsewhere", "TestUnattendedRollOvers", "TestTheyAskForDSRecords", "TestTheirObjections", "TestPowerDNSAsksForDSRecords"}
 	core = []string{"TestWrite", "TestFleetHierarchy", "TestFleetRollout", "TestFleetEmptiedPrimary", "TestFleetStorage", "TestKeyRotation", "TestReadStatus",
 		"TestReadYourWrites"}
 )

@@ -30,20 +30,22 @@ type Server struct {
 const schemaFile = "/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql"
 
 // Start runs a server with zones in SQLite, each with the records of its text, which the key Update may update and the key
-// Transfer transfer. metadata are settings of each zone, such as SOA-EDIT.
+// Transfer transfer. metadata are settings of each zone, such as SOA-EDIT;
+// with PUBLISH-CDS, zones may be signed.
 func Start(t testing.TB, zones, metadata map[string]string) *Server {
 	t.Helper()
 	s := &Server{Addr: named.Reserve(t), Update: named.NewKey("update."), Transfer: named.NewKey("transfer."), dir: t.TempDir()}
-	database := filepath.Join(s.dir, "pdns.sqlite3")
+	database, signs := filepath.Join(s.dir, "pdns.sqlite3"), "no"
+	if _, publishes := metadata["PUBLISH-CDS"]; publishes {
+		signs = "yes"
+	}
 	s.write(t, "pdns.conf", strings.Join([]string{
-		"launch=gsqlite3", "gsqlite3-database=" + database, "gsqlite3-pragma-synchronous=0", "daemon=no", "guardian=no", "socket-dir=" + s.dir,
+		"launch=gsqlite3", "gsqlite3-database=" + database, "gsqlite3-pragma-synchronous=0", "gsqlite3-dnssec=" + signs, "daemon=no", "guardian=no", "socket-dir=" + s.dir,
 		fmt.Sprintf("local-address=%s\nlocal-port=%d", s.Addr.Addr(), s.Addr.Port()),
 		"primary=yes", "dnsupdate=yes", "allow-dnsupdate-from=0.0.0.0/0", "allow-axfr-ips=", "receiver-threads=1", "distributor-threads=1",
 	}, "\n"))
 	run(t, "python3", "-c", "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(open(sys.argv[2]).read())", database, schemaFile)
-	util := func(args ...string) {
-		run(t, "pdnsutil", append([]string{"--config-dir=" + s.dir}, args...)...)
-	}
+	util := func(args ...string) { s.Util(t, args...) }
 	update, transfer := strings.TrimSuffix(s.Update.Name, "."), strings.TrimSuffix(s.Transfer.Name, ".")
 	util("import-tsig-key", update, algorithm(s.Update), s.Update.Secret)
 	util("import-tsig-key", transfer, algorithm(s.Transfer), s.Transfer.Secret)
@@ -58,6 +60,12 @@ func Start(t testing.TB, zones, metadata map[string]string) *Server {
 	}
 	daemon.Start(t, s.dir, daemon.Find(t, "pdns_server", "pdns-server"), []string{"--config-dir=" + s.dir}, s.Addr, slices.Collect(maps.Keys(zones)))
 	return s
+}
+
+// Util changes what the server has. It hears of that within a minute.
+func (s *Server) Util(t testing.TB, args ...string) {
+	t.Helper()
+	run(t, "pdnsutil", append([]string{"--config-dir=" + s.dir}, args...)...)
 }
 
 func run(t testing.TB, program string, args ...string) {

@@ -192,6 +192,10 @@ func (r zoneReviewer) reviewSigner(ctx context.Context, zone, old *v1beta1.DNSZo
 	if at, known := old.Status.DNSSEC.Delegation.ForgottenAt(); known && time.Now().After(at) {
 		return nil, nil
 	}
+	theirs := old.Status.DNSSEC.Policy == ""
+	if d := old.Status.DNSSEC.Delegation; theirs && (d == nil || d.TTL == 0) { // Its DS records are its operator's, if there are any.
+		return nil, nil
+	}
 	all, err := r.objects.fleet(ctx)
 	if err != nil || !all.SigningMoves(old, zone) {
 		return nil, err
@@ -199,6 +203,10 @@ func (r zoneReviewer) reviewSigner(ctx context.Context, zone, old *v1beta1.DNSZo
 	path, value := field.NewPath("spec"), zone.Spec.ZoneName
 	if zone.Spec.ClusterRef != old.Spec.ClusterRef {
 		path, value = path.Child("clusterRef"), zone.Spec.ClusterRef
+	}
+	if theirs {
+		return field.ErrorList{field.Invalid(path, value, "others sign the zone, and the zone above has DS records of their keys: validating resolvers would reject what other servers answer. "+
+			"Set dnssecPolicy: insecure, wait until the condition Delegated has the reason DSAbsent, and move it")}, nil
 	}
 	return field.ErrorList{field.Invalid(path, value, "the zone is signed, and its keys stay with the servers that it has: validating resolvers would reject what others answer. "+
 		"Set dnssecPolicy: insecure where it is, wait until status.dnssec is gone, move it, and sign it again")}, nil

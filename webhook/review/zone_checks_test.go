@@ -45,12 +45,29 @@ func TestReviewSigner(t *testing.T) {
 			z.Status.DNSSEC.Delegation = &v1beta1.SecureDelegation{TTL: 3600, AbsentSince: new(metav1.NewTime(time.Now().Add(-since)))}
 		}
 	}
+	// theirs is signed by a server of a provider, after so much was decided.
+	theirs := func(d *v1beta1.SecureDelegation, providers ...string) func(*v1beta1.DNSZone) {
+		return func(z *v1beta1.DNSZone) {
+			z.Status.DNSSEC = &v1beta1.DNSSECStatus{Signed: true, Delegation: d}
+			for _, name := range providers {
+				z.Spec.ProviderRefs = append(z.Spec.ProviderRefs, v1beta1.ProviderReference{Name: name})
+			}
+		}
+	}
+	published := &v1beta1.SecureDelegation{TTL: 3600}
+	forgotten := &v1beta1.SecureDelegation{TTL: 3600, AbsentSince: new(metav1.NewTime(time.Now().Add(-2 * time.Hour)))}
 	unsigned := func(z *v1beta1.DNSZone) { z.Status.DNSSEC = nil }
 	ends := func(z *v1beta1.DNSZone) { z.Spec.DNSSECPolicy = "insecure" }
 	for name, tc := range map[string]struct {
 		old, zone *v1beta1.DNSZone
 		refused   string
 	}{
+		"others sign, as before":                      {zone("", theirs(published, "corp")), zone("", theirs(published, "corp")), ""},
+		"others sign, and more servers":               {zone("", theirs(published, "corp")), zone("", theirs(published, "corp", "isp")), ""},
+		"others sign, and other servers":              {zone("", theirs(published, "corp")), zone("", theirs(published, "isp")), "spec: "},
+		"others sign, and a cluster":                  {zone("", theirs(published, "corp")), zone("a", theirs(published, "corp")), "spec.clusterRef"},
+		"others sign, without DS records":             {zone("", theirs(nil, "corp")), zone("a", theirs(nil)), ""},
+		"others sign, and no resolver has DS records": {zone("", theirs(forgotten, "corp")), zone("a", theirs(forgotten)), ""},
 		"stays":                                           {zone("a"), zone("a"), ""},
 		"another cluster":                                 {zone("a"), zone("b"), "spec.clusterRef"},
 		"another cluster, as it ends":                     {zone("a"), zone("b", ends), "spec.clusterRef"},

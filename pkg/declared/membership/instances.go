@@ -128,12 +128,13 @@ func SignerOf(instances []*v1beta1.Bind9Instance) *v1beta1.Bind9Instance {
 }
 
 // SigningMoves reports whether a change of a zone leads it away from the keys that it is signed with: to servers of another cluster, or to
-// none that would sign it. An instance without a cluster keeps its keys for itself. It is false if nobody signs the zone before.
+// none that would sign it. An instance without a cluster keeps its keys for itself. A zone without an instance that could sign it is led away
+// by one, or by leaving a provider.
 func (f *Fleet) SigningMoves(before, after *v1beta1.DNSZone) bool {
-	signer := SignerOf(f.InstancesOf(before))
+	signer, next := SignerOf(f.InstancesOf(before)), SignerOf(f.InstancesOf(after))
 	if signer == nil {
-		return false
+		leaves := slices.ContainsFunc(before.Spec.ProviderRefs, func(p v1beta1.ProviderReference) bool { return !slices.Contains(after.Spec.ProviderRefs, p) })
+		return next != nil || leaves
 	}
-	next := SignerOf(f.InstancesOf(after))
 	return next == nil || next.Namespace != signer.Namespace || next.Spec.ClusterRef != signer.Spec.ClusterRef || signer.Spec.ClusterRef == "" && next.Name != signer.Name
 }

@@ -91,21 +91,43 @@ func SigningWaitsForRegistry(zones []string, asked bool) Verdict {
 
 const staysSigned = "the zone stays signed until no resolver can have a DS record of it: "
 
-// SigningWaitsForServers says that servers of the zones above still have DS records or, unless seen, may have.
-func SigningWaitsForServers(zones []string, seen bool) Verdict {
-	if seen {
-		return False(DSWithdrawing, staysSigned+"servers of "+zonesNamed(zones)+" still have one; if an object there declares it, delete that")
+// stays says how long a zone stays signed, or has to be if others sign it.
+func stays(theirs bool) string {
+	if theirs {
+		return "its servers have to sign the zone until no resolver can have a DS record of it: "
 	}
-	return False(DSWithdrawing, staysSigned+"not all servers of "+zonesNamed(zones)+" have answered that they have none")
+	return staysSigned
+}
+
+// CDSNotFollowed says why the zones above do not follow what a zone that others sign asks for by CDS records, and that they keep the DS
+// records of keys.
+func CDSNotFollowed(why string, zones, keys []string) Verdict {
+	message := "others sign the zone, and what it asks for is not followed: " + why
+	if len(keys) == 0 {
+		return False(CDSRejected, message+"; "+zonesNamed(zones)+" has no DS record of it")
+	}
+	return False(CDSRejected, message+"; "+zonesNamed(zones)+" keeps the DS record of key "+keysNamed(keys))
+}
+
+// SigningWaitsForServers says that servers of the zones above still have DS records or, unless seen, may have. theirs means that others sign
+// the zone.
+func SigningWaitsForServers(theirs bool, zones []string, seen bool) Verdict {
+	if seen {
+		return False(DSWithdrawing, stays(theirs)+"servers of "+zonesNamed(zones)+" still have one; if an object there declares it, delete that")
+	}
+	return False(DSWithdrawing, stays(theirs)+"not all servers of "+zonesNamed(zones)+" have answered that they have none")
 }
 
 // SigningEndsAt says when resolvers have forgotten the DS records.
-func SigningEndsAt(at time.Time) Verdict {
-	return False(DSWithdrawing, staysSigned+"the TTL of what they have ends at "+at.UTC().Format(time.RFC3339))
+func SigningEndsAt(theirs bool, at time.Time) Verdict {
+	return False(DSWithdrawing, stays(theirs)+"the TTL of what they have ends at "+at.UTC().Format(time.RFC3339))
 }
 
 // SigningMayEnd says that nothing holds the end of signing.
-func SigningMayEnd() Verdict {
+func SigningMayEnd(theirs bool) Verdict {
+	if theirs {
+		return False(DSAbsent, "no resolver can have a DS record of the zone any more: its servers may stop signing")
+	}
 	return False(DSAbsent, "no resolver can have a DS record of the zone any more: its signatures go")
 }
 

@@ -56,6 +56,7 @@ const (
 	RegistryBehind = "RegistryBehind"
 	ParentSilent   = "ParentSilent"
 	DSUnmatched    = "DSUnmatched"
+	CDSRejected    = "CDSRejected"
 )
 
 // Reasons of records.

@@ -89,7 +89,8 @@ func (s spoken) addZones() {
 		DSRecordsDeclared(above, []string{"19507"}, true), DSRecordsDeclared(above, []string{"19507"}, false), DSRecordsEarly(above),
 		RegistryIsBehind(above, []string{"19507"}, nil, late, false), RegistryIsBehind(above, []string{"19507"}, []string{"1"}, early, false),
 		RegistryUnmatched(above, []string{"19507"}), ParentsSilent(1, 2, above, []string{"19507"}), ParentsSilent(2, 2, above, []string{"19507"}),
-		SigningWaitsForRegistry(above, true), SigningWaitsForRegistry(above, false), SigningWaitsForServers(above, true), SigningWaitsForServers(above, false), SigningEndsAt(late), SigningMayEnd(),
+		SigningWaitsForRegistry(above, true), SigningWaitsForRegistry(above, false), SigningWaitsForServers(false, above, true), SigningWaitsForServers(true, above, false), SigningEndsAt(false, late), SigningMayEnd(false), SigningMayEnd(true),
+		CDSNotFollowed("it has no CDS or CDNSKEY records", above, nil), CDSNotFollowed("the signature of example.com. CDS with key 19507 is wrong", above, []string{"19507"}),
 	} {
 		facts = append(facts, ZoneFacts{Servers: 1, Current: 1, DNSSECKnown: true, Delegated: v})
 	}

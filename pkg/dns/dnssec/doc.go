@@ -12,5 +12,6 @@
 // Resolvers differ where the RFCs leave them a choice, and the verdict here is the stricter one. An answer is Bogus if one of its RRsets
 // has no valid signature (RFC 4035 section 5.5); BIND ignores such an RRset of the authority section if no proof needs it. A name that
 // opt-out covers can belong to an unsigned zone. A resolver that finds this out by asking for DS records accepts an unproven answer as
-// Insecure (RFC 5155 section 6); Judge sees one answer, and says Bogus.
+// Insecure (RFC 5155 section 6); Judge sees one answer, and says Bogus. Of DS records with several digest types, unbound follows those with the
+// strongest alone, and so does Trust; BIND leaves out only SHA-1.
 package dnssec

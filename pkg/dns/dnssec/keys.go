@@ -24,19 +24,21 @@ func Trust(zone string, answer, anchors []dns.RR, clock Clock) *Keys {
 }
 
 func trust(zone string, answer, anchors []dns.RR, clock Clock, w *work) *Keys {
-	k := &Keys{zone: canonical(zone), keys: map[keyID][]*dns.DNSKEY{}}
-	s := groupRecords(answer, k.zone).find(k.zone, dns.TypeDNSKEY)
-	if s != nil {
-		for _, rr := range s.records {
-			if key, ok := rr.(*dns.DNSKEY); ok {
-				id := keyID{key.Algorithm, key.KeyTag()}
-				k.keys[id] = append(k.keys[id], key)
-			}
-		}
-	}
+	k, s := keysOf(zone, answer)
 	v := newVerifier(k.zone, map[keyID][]*dns.DNSKEY{}, clock, w)
 	k.verdict = v.conclude(k.vouch(v, s, anchors))
 	return k
+}
+
+// keysOf takes the keys of a zone from an answer, with their RRset; nil if there is none.
+func keysOf(zone string, answer []dns.RR) (*Keys, *set) {
+	k := &Keys{zone: canonical(zone), keys: map[keyID][]*dns.DNSKEY{}}
+	s := groupRecords(answer, k.zone).find(k.zone, dns.TypeDNSKEY)
+	for _, key := range keysIn(s) {
+		id := keyID{key.Algorithm, key.KeyTag()}
+		k.keys[id] = append(k.keys[id], key)
+	}
+	return k, s
 }
 
 // vouch accepts all keys if one that an anchor names has signed them (RFC 4035 section 5.2).
@@ -48,7 +50,15 @@ func (k *Keys) vouch(v *verifier, s *set, anchors []dns.RR) *finding {
 	case s == nil:
 		return bogus(dns.ExtendedErrorCodeDNSKEYMissing, "%s has no DNSKEY record", k.zone)
 	}
-	for _, ds := range supported {
+	if f := k.name(v, supported); f != nil {
+		return f
+	}
+	return v.verify(s)
+}
+
+// name gives a verifier the keys that anchors name.
+func (k *Keys) name(v *verifier, anchors []*dns.DS) *finding {
+	for _, ds := range anchors {
 		id := keyID{ds.Algorithm, ds.KeyTag}
 		for _, key := range k.keys[id] {
 			if v.work.hashes >= maxHashes {
@@ -61,9 +71,9 @@ func (k *Keys) vouch(v *verifier, s *set, anchors []dns.RR) *finding {
 		}
 	}
 	if len(v.keys) == 0 {
-		return bogus(dns.ExtendedErrorCodeDNSKEYMissing, "%s has no usable key that one of its DS records or trust anchors names", k.zone)
+		return bogus(dns.ExtendedErrorCodeDNSKEYMissing, "%s has no usable key that one of its DS records with the strongest digest type, or one of its trust anchors, names", k.zone)
 	}
-	return v.verify(s)
+	return nil
 }
 
 func sameDigest(key *dns.DNSKEY, ds *dns.DS) bool {
@@ -72,9 +82,10 @@ func sameDigest(key *dns.DNSKEY, ds *dns.DS) bool {
 }
 
 // supportedAnchors returns the DS records of a zone whose algorithm and digest are supported. Without any, the zone is Insecure (RFC 6840
-// section 5.2). SHA-1 counts only if there is no other digest (RFC 4509 section 3).
+// section 5.2). Of several digest types the strongest counts alone: unbound takes no other beside it, and SHA-1 does not count for anybody then
+// (RFC 4509 section 3). A trusted DNSKEY record counts in any case.
 func supportedAnchors(anchors []dns.RR, zone string) ([]*dns.DS, *finding) {
-	var all []*dns.DS
+	var all, trusted []*dns.DS
 	for _, rr := range anchors {
 		if canonical(rr.Header().Name) != zone {
 			continue
@@ -84,25 +95,29 @@ func supportedAnchors(anchors []dns.RR, zone string) ([]*dns.DS, *finding) {
 			all = append(all, rr)
 		case *dns.DNSKEY:
 			if ds := rr.ToDS(dns.SHA256); ds != nil {
-				all = append(all, ds)
+				trusted = append(trusted, ds)
 			}
 		}
 	}
-	if len(all) == 0 {
+	if len(all)+len(trusted) == 0 {
 		return nil, insecure(dns.ExtendedErrorCodeOther, "%s has no DS record", zone)
 	}
-	known := slices.DeleteFunc(all, func(ds *dns.DS) bool { return !isSupported(ds.Algorithm) })
-	if len(known) == 0 {
+	isUnknown := func(ds *dns.DS) bool { return !isSupported(ds.Algorithm) }
+	known := slices.DeleteFunc(all, isUnknown)
+	trusted = slices.DeleteFunc(trusted, isUnknown)
+	if len(known)+len(trusted) == 0 {
 		return nil, insecure(dns.ExtendedErrorCodeUnsupportedDNSKEYAlgorithm, "no DS record of %s has an algorithm that is supported", zone)
 	}
 	known = slices.DeleteFunc(known, func(ds *dns.DS) bool { return !isSupportedDigest(ds.DigestType) })
-	if len(known) == 0 {
+	if len(known)+len(trusted) == 0 {
 		return nil, insecure(dns.ExtendedErrorCodeUnsupportedDSDigestType, "no DS record of %s has a digest type that is supported", zone)
 	}
-	if slices.ContainsFunc(known, func(ds *dns.DS) bool { return ds.DigestType != dns.SHA1 }) {
-		known = slices.DeleteFunc(known, func(ds *dns.DS) bool { return ds.DigestType == dns.SHA1 })
+	strongest := uint8(0) // Their numbers are in the order of their strength.
+	for _, ds := range known {
+		strongest = max(strongest, ds.DigestType)
 	}
-	return known, nil
+	known = slices.DeleteFunc(known, func(ds *dns.DS) bool { return ds.DigestType != strongest })
+	return append(known, trusted...), nil
 }
 
 // Verdict is what a resolver makes of the DNSKEY RRset.

@@ -50,6 +50,9 @@ func ask(server netip.AddrPort, q dns.Question) *dns.Msg {
 	m.SetEdns0(4096, true)
 	c := dns.Client{Net: "tcp", Timeout: time.Minute}
 	reply, _, err := c.Exchange(m, server.String())
+	for try := 1; err != nil && try < 3; try++ { // On a busy machine an answer comes late.
+		reply, _, err = c.Exchange(m, server.String())
+	}
 	if err != nil {
 		panic(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/miekg/dns"
 
@@ -24,7 +25,14 @@ func (s Signing) StatusOf(mirror *observe.Mirror) *v1beta1.DNSSECStatus {
 	if policy == "" || policy == clause.PolicyInsecure && len(keys) == 0 {
 		return nil
 	}
-	status := &v1beta1.DNSSECStatus{Policy: policy}
+	status := StatusOf(mirror)
+	status.Policy = policy
+	return status
+}
+
+// StatusOf is how a zone is signed, without a policy, from what the server which signs it serves.
+func StatusOf(mirror *observe.Mirror) *v1beta1.DNSSECStatus {
+	keys, status := keySigningKeys(mirror), &v1beta1.DNSSECStatus{}
 	if len(keys) == 0 || !isFullySigned(mirror) {
 		return status
 	}
@@ -71,6 +79,36 @@ func EntryPoints(mirror *observe.Mirror) (keys, announced []string, points dnsse
 	}
 	return keys, announced, points
 }
+
+// Requested judges what a zone asks its parents for, of which they have some DS records by name (dnssec.Requested).
+func Requested(mirror *observe.Mirror, published []string, now time.Time) (dnssec.Request, error) {
+	var anchors []dns.RR
+	for _, ds := range published {
+		if rr, err := rrset.ToRR(rrset.Key{Name: mirror.Zone, Type: dns.TypeDS}, 0, ds); err == nil {
+			anchors = append(anchors, rr)
+		}
+	}
+	return dnssec.Requested(mirror.Zone, requestAt(mirror), anchors, dnssec.Clock{Now: now})
+}
+
+// requestAt are the records at the apex that a request is made of, with their signatures.
+func requestAt(mirror *observe.Mirror) (apex []dns.RR) {
+	for _, rrtype := range append(slices.Clone(requestTypes), dns.TypeRRSIG) {
+		set, _ := mirror.Get(rrset.Key{Name: mirror.Zone, Type: rrtype})
+		for _, rdata := range set.Rdata {
+			rr, err := rrset.ToRR(set.Key, set.TTL, rdata)
+			if sig, ok := rr.(*dns.RRSIG); err == nil && (!ok || slices.Contains(requestTypes, sig.TypeCovered)) && len(apex) < maxRequest {
+				apex = append(apex, rr)
+			}
+		}
+	}
+	return apex
+}
+
+var requestTypes = []uint16{dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY}
+
+// maxRequest bounds the records of a request; one of more lacks signatures.
+const maxRequest = 128
 
 // IsWhole reports whether the whole zone is signed.
 func IsWhole(mirror *observe.Mirror) bool { return isFullySigned(mirror) }

@@ -63,6 +63,10 @@ type Zone struct {
 	TTL time.Duration
 	// Ends is true if the zone is to be signed no more.
 	Ends bool
+	// IsTheirs is true if others run the server that signs: DS records change only as the zone asks for by CDS records, and go if Ends. The
+	// server looks for itself which there are. Objection is why what the zone asks for is not followed; empty if it is.
+	IsTheirs  bool
+	Objection string
 }
 
 // Parent is a zone that delegates the signed zone.
@@ -129,6 +133,8 @@ func find(d *v1beta1.SecureDelegation, ds string) *v1beta1.DelegatedKey {
 //   - All go if the zone is to be signed no more. Signing may end once no server of the parents has had a DS record, whoever declared it,
 //     for as long as resolvers may keep one. Toward a zone elsewhere it is enough that the server that signs knows of the records: it asks
 //     for their removal by CDS records, and signs until it is told that they are gone.
+//   - If others run the server that signs, a key gets a DS record only if it is announced, and loses it only to one that is announced: what
+//     the zone has no key for any more may be a mistake there, and without a DS record resolvers would take unsigned answers.
 //   - A zone above that delegates the zone no more counts like one until its servers have been seen without DS records.
 func Decide(last *v1beta1.SecureDelegation, f Facts) Decision {
 	if last == nil && (len(f.Parents) == 0 || f.Zone.Ends) {
@@ -172,7 +178,9 @@ type decider struct {
 // followKeys takes over which keys the zone's servers have.
 func (d *decider) followKeys() {
 	if !d.Zone.HasOthers {
-		d.next.Keys = slices.DeleteFunc(d.next.Keys, func(k v1beta1.DelegatedKey) bool { return !slices.Contains(d.Zone.Keys, k.DS) })
+		d.next.Keys = slices.DeleteFunc(d.next.Keys, func(k v1beta1.DelegatedKey) bool {
+			return !slices.Contains(d.Zone.Keys, k.DS) && !(d.Zone.IsTheirs && k.Published)
+		})
 	}
 	if !d.Zone.IsWhole {
 		return
@@ -192,7 +200,8 @@ func (d *decider) followKeys() {
 func (d *decider) choose() {
 	wanted := map[string]bool{}
 	for _, k := range d.next.Keys {
-		if (k.Published || d.untilReady(k) <= 0) && len(wanted) < source.MaxSigners {
+		isAsked := !d.Zone.IsTheirs || slices.Contains(d.Zone.Announced, k.DS)
+		if (k.Published || isAsked && d.untilReady(k) <= 0) && len(wanted) < source.MaxSigners {
 			wanted[k.DS] = true
 		}
 	}

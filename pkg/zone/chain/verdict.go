@@ -14,9 +14,13 @@ func (d *decider) verdict() (status.Verdict, time.Duration) {
 	case d.Zone.Ends && d.seen.any && d.next.ParentElsewhere != "":
 		return status.SigningWaitsForRegistry(d.where(), d.next.SigningMayEnd), lookInterval
 	case d.Zone.Ends && d.next.SigningMayEnd && d.untilAbsent() <= 0:
-		return status.SigningMayEnd(), waitInterval
+		return status.SigningMayEnd(d.Zone.IsTheirs), waitInterval
 	case d.Zone.Ends:
 		return d.ending()
+	case d.Zone.IsTheirs && len(published) == 0 && d.seen.any:
+		return status.DSRecordsDeclared(d.where(), d.others(nil), d.hasMatch()), lookInterval
+	case d.Zone.Objection != "":
+		return status.CDSNotFollowed(d.Zone.Objection, d.where(), tagsOf(published)), lookInterval
 	case d.seen.unmatched:
 		return status.RegistryUnmatched(d.where(), d.others(d.Zone.Keys)), restInterval
 	case len(published) == 0 && d.next.ParentElsewhere != "" && d.hasMatch():
@@ -59,17 +63,17 @@ func (d *decider) allHave(tags []string) status.Verdict {
 // ending is the verdict on a zone that is to be signed no more, and that resolvers may still have DS records of.
 func (d *decider) ending() (status.Verdict, time.Duration) {
 	if d.next.AbsentSince == nil || !d.seen.all {
-		return status.SigningWaitsForServers(d.where(), d.seen.any), lookInterval
+		return status.SigningWaitsForServers(d.Zone.IsTheirs, d.where(), d.seen.any), lookInterval
 	}
 	left := d.untilAbsent()
-	return status.SigningEndsAt(d.Now.Add(left)), max(left, time.Second)
+	return status.SigningEndsAt(d.Zone.IsTheirs, d.Now.Add(left)), max(left, time.Second)
 }
 
 // leaving is the verdict on a zone that is not delegated any more, while servers of those that delegated it have DS records, or may have.
 func (d *decider) leaving() status.Verdict {
 	switch {
 	case d.Zone.Ends:
-		return status.SigningWaitsForServers(d.where(), d.seen.any)
+		return status.SigningWaitsForServers(d.Zone.IsTheirs, d.where(), d.seen.any)
 	case d.seen.any:
 		return status.DSRecordsLeft(d.where(), d.others(nil))
 	}
@@ -87,6 +91,14 @@ func (d *decider) pending() (status.Verdict, time.Duration) {
 	}
 	left := d.untilReady(d.next.Keys[0])
 	return status.DSRecordsFrom(d.Now.Add(left)), min(max(left, time.Second), waitInterval)
+}
+
+// tagsOf are the key tags of DS records.
+func tagsOf(records []string) (tags []string) {
+	for _, ds := range records {
+		tags = append(tags, keyTag(ds))
+	}
+	return tags
 }
 
 // behindSince is Decision.BehindSince.

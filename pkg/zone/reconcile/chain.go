@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +22,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/zone/chain"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
-	"github.com/lockstep-dns/lockstep/pkg/zone/host/kinds"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/primary"
 	"github.com/lockstep-dns/lockstep/pkg/zone/registry"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
@@ -80,7 +80,10 @@ func (p zonePass) followChain(ctx context.Context, event statuswriter.SyncComple
 		*known = chainState{isKnown: true}
 		return event, idleInterval
 	}
-	signer := p.signerAmong(primaries)
+	if why := p.signer().obstacle(primaries); why != "" {
+		return p.withObstacle(event, why), idleInterval
+	}
+	signer := p.signer().among(primaries)
 	if signer == nil || p.isPaused() || !event.Problem.Holds() {
 		return p.withKept(event), idleInterval
 	}
@@ -116,6 +119,22 @@ func (p zonePass) withKept(event statuswriter.SyncCompleted) statuswriter.SyncCo
 	return event
 }
 
+// withObstacle is withKept where nothing can be decided, with the reason.
+func (p zonePass) withObstacle(event statuswriter.SyncCompleted, why string) statuswriter.SyncCompleted {
+	event = p.withKept(event)
+	var above, tags []string
+	for _, s := range p.parents {
+		above = append(above, declaration.DNSName(s.zone))
+	}
+	for _, ds := range p.lastDelegation().Published() {
+		tags = append(tags, strconv.Itoa(int(chain.KeyTag(ds))))
+	}
+	if len(above) > 0 {
+		event.Delegated = status.CDSNotFollowed(why, above, tags)
+	}
+	return event
+}
+
 // lastDelegated is the verdict of the last decision.
 func (p zonePass) lastDelegated() status.Verdict {
 	if p.state.chain.isKnown {
@@ -127,16 +146,6 @@ func (p zonePass) lastDelegated() status.Verdict {
 	return status.Verdict{}
 }
 
-// signerAmong is the primary that signs the zone; nil if it could not be brought along.
-func (p zonePass) signerAmong(primaries []primary.State) *primary.State {
-	for i := range primaries {
-		if q := &primaries[i]; q.Err == nil && kinds.IsServerOf(p.signing.Signer, q.At.Server) {
-			return q
-		}
-	}
-	return nil
-}
-
 func uidsOf(parents []scope) (uids []types.UID) {
 	for _, s := range parents {
 		uids = append(uids, s.zone.UID)
@@ -146,7 +155,7 @@ func uidsOf(parents []scope) (uids []types.UID) {
 
 // chainFacts are how far the zone's servers have what its signer has.
 func (p zonePass) chainFacts(event statuswriter.SyncCompleted) chain.Zone {
-	zone := chain.Zone{IsWhole: true, Ends: p.signing.Ends()}
+	zone := chain.Zone{IsWhole: true, Ends: p.signer().ends()}
 	for _, s := range event.Servers {
 		zone.IsWhole = zone.IsWhole && s.Current
 		zone.HasOthers = zone.HasOthers || !s.Current && s.Err == nil && s.Serial != 0
@@ -157,7 +166,7 @@ func (p zonePass) chainFacts(event statuswriter.SyncCompleted) chain.Zone {
 // decideChain asks the servers of the zones above, decides, and tells the server that signs.
 func (p zonePass) decideChain(ctx context.Context, zone chain.Zone, signed *observe.Mirror, signer *primary.State) chain.Decision {
 	last := p.lastDelegation()
-	zone.Keys, zone.Announced, zone.Points = dnssec.EntryPoints(signed)
+	zone = p.signer().ask(zone, signed, last, p.now())
 	zone.IsWhole = zone.IsWhole && dnssec.IsWhole(signed)
 	if signed.SOA.Serial != signer.Seen.Serial { // It has changed since the other servers were asked.
 		zone.IsWhole, zone.HasOthers = false, true
@@ -171,7 +180,7 @@ func (p zonePass) decideChain(ctx context.Context, zone chain.Zone, signed *obse
 		facts.ParentTTL = max(facts.ParentTTL, declaration.TTLOf(above.zone))
 	}
 	isNews := false
-	if len(p.parents) == 0 && p.registry != nil {
+	if len(p.parents) == 0 && p.registry != nil && !zone.IsTheirs {
 		isNews = p.askElsewhere(ctx, signed, last)
 		facts.Parents = append(facts.Parents, p.state.chain.elsewhere.parents(last)...)
 	}
@@ -276,7 +285,8 @@ type dsTeller interface {
 func (p zonePass) tell(ctx context.Context, signer *primary.State, decided *v1beta1.SecureDelegation, ds string, published bool) {
 	teller, ok := signer.Host.(dsTeller)
 	tag := chain.KeyTag(ds)
-	if !ok {
+	if !ok { // Others run it: it looks for itself.
+		chain.Told(decided, ds, published)
 		return
 	}
 	err := teller.TellDS(ctx, tag, published)

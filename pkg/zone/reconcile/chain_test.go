@@ -40,6 +40,8 @@ type chainRig struct {
 	signing dnssec.Signing
 	told    []string
 	ahead   time.Duration
+	// below is where the child is served; the same as the parent's if it is nil.
+	below *scope
 	// bare is true while the parent may have no DS record, withdrawn once it does not delegate the child any more.
 	bare, withdrawn bool
 }

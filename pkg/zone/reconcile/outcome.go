@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -58,6 +59,8 @@ func (p zonePass) conclude(declared statuswriter.SyncCompleted, r reconciled) st
 // remember keeps what the next pass has to know of the primaries.
 func (p zonePass) remember(r reconciled, isStuck func(rrset.Key) bool) {
 	p.state.noteFailing(r.failed(), p.now())
+	signer := p.signer()
+	var signed *v1beta1.DNSSECStatus
 	for _, q := range r.Primaries {
 		if host.IsTerminal(q.Err) {
 			q.Known.RefuseZone(q.Err, p.now())
@@ -66,8 +69,9 @@ func (p zonePass) remember(r reconciled, isStuck func(rrset.Key) bool) {
 			continue
 		}
 		q.Known.ForgetRefusals(isStuck)
-		if q.Seen.Mirror != nil && q.IsOnLine() {
-			p.state.dnssec, p.state.dnssecKnown = p.signing.StatusOf(q.Seen.Mirror), true
+		if q.Seen.Mirror != nil && signer.shows(q) {
+			signed = cmp.Or(signer.statusOf(q.Seen.Mirror, p.lastDelegation(), p.now()), signed)
+			p.state.dnssec, p.state.dnssecKnown = signed, true
 		}
 	}
 }

@@ -142,7 +142,7 @@ type scope struct {
 	arrivals *v1beta1.ZoneArrivals
 	comes    bool
 	signing  dnssec.Signing
-	// parents are the zones above that delegate the zone to its servers, if it is signed.
+	// parents are the zones above that delegate the zone to its servers, if it is signed, or others run its servers and may sign it.
 	parents []scope
 	// former are, if there are no parents, zones above that delegated the zone before and may still have its DS records.
 	former []scope
@@ -171,7 +171,7 @@ func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope,
 		return scope{zone: zone}, err
 	}
 	s, err := r.placeZone(ctx, all, zone)
-	if err != nil || !s.signing.IsSigned() {
+	if err != nil || !s.signing.IsSigned() && !s.isTheirs() {
 		return s, err
 	}
 	known := r.states.stateOf(zone).withDelegation(r.states.stateOf(zone).withArrivals(zone))

@@ -78,8 +78,8 @@ func (r *chainRig) startAsker(anchor string) *asker {
 	var stubs strings.Builder
 	for _, zone := range []string{rigZone, chainZone} {
 		fmt.Fprintf(&stubs, "stub-zone:\n  name: %q\n", zone)
-		for _, s := range []*bind.Server{r.primary[0], r.secondary} {
-			fmt.Fprintf(&stubs, "  stub-addr: %s@%d\n", s.Addr.Addr(), s.Addr.Port())
+		for _, at := range r.serversOf(zone) {
+			fmt.Fprintf(&stubs, "  stub-addr: %s@%d\n", at.Addr(), at.Port())
 		}
 	}
 	for name, text := range map[string]string{"anchor": anchor + "\n", "unbound.conf": fmt.Sprintf(`server:
@@ -126,6 +126,17 @@ func (r *chainRig) startAsker(anchor string) *asker {
 		running.Wait()
 	})
 	return c
+}
+
+// serversOf are the servers of one of the zones.
+func (r *chainRig) serversOf(zone string) (servers []netip.AddrPort) {
+	if r.below != nil && zone == chainZone {
+		for _, s := range r.below.servers {
+			servers = append(servers, s.Addr)
+		}
+		return servers
+	}
+	return []netip.AddrPort{r.primary[0].Addr, r.secondary.Addr}
 }
 
 func (c *asker) ask(n int) {
@@ -289,7 +300,11 @@ func (r *chainRig) reconfigure(old, with string) error {
 func (r *chainRig) passBoth() passResult {
 	r.t.Helper()
 	s := r.scope
-	s.zone, s.signing = r.zones.Members.Zone(membership.KeyOfZone(r.child)), r.signing
+	s.signing = r.signing
+	if r.below != nil {
+		s = *r.below
+	}
+	s.zone = r.zones.Members.Zone(membership.KeyOfZone(r.child))
 	above := r.scope
 	above.zone = r.zone
 	switch {

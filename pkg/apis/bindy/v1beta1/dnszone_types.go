@@ -126,7 +126,8 @@ type DNSZoneSpec struct {
 	// DNSSECPolicy names the dnssec-policy of named that signs the zone. It replaces the cluster's: "default", or one that
 	// its dnssec.signing defines. "none" turns signing off. A zone that was signed stays signed until this is "insecure":
 	// set that once the parent zone has had no DS records for longer than their TTL. A parent zone that is declared here and
-	// delegates the zone loses them by itself, and the zone stays signed for so long.
+	// delegates the zone loses them by itself, and the zone stays signed for so long. Where others run the zone's primaries, "insecure"
+	// removes the DS records there, and nothing else has a meaning.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -489,7 +490,7 @@ type ZoneProvider struct {
 type DNSSECStatus struct {
 	// Signed is true once the whole zone is signed on the server that signs. The other servers follow it.
 	Signed bool `json:"signed"`
-	// Policy is the dnssec-policy that the zone is signed with.
+	// Policy is the dnssec-policy that the zone is signed with. Absent if others sign it.
 	//
 	// +optional
 	Policy string `json:"policy,omitempty"`
@@ -589,7 +590,7 @@ type DelegatedKey struct {
 	// +optional
 	ChangedAt *metav1.Time `json:"changedAt,omitempty"`
 	// Confirmed is true once the server that signs was told that all servers of the parents have the DS record, and until it was told that
-	// none has it.
+	// none has it. Nobody tells a server that others run: it is true once all servers of the parents have the DS record.
 	//
 	// +optional
 	Confirmed bool `json:"confirmed,omitempty"`
