@@ -3,6 +3,7 @@ package observe
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
