@@ -30,7 +30,7 @@ func TestNamesInRdata(t *testing.T) {
 	}
 	signed := z.sign(t, z.dir, text.String())
 	now := Clock{Now: time.Now()}
-	keys := Trust(zone, signed, records(t, dsFrom(signed, zone)), now)
+	keys := Trust(zone, signed, records(t, dsFrom(signed)), now)
 	if v := keys.Verdict(); v.Security != Secure {
 		t.Fatalf("%+v", v)
 	}
@@ -64,7 +64,7 @@ func TestNamesInRdata(t *testing.T) {
 }
 
 // dsFrom are DS records of the key-signing keys of a signed zone.
-func dsFrom(signed []dns.RR, zone string) string {
+func dsFrom(signed []dns.RR) string {
 	var b strings.Builder
 	for _, rr := range signed {
 		if key, ok := rr.(*dns.DNSKEY); ok && key.Flags&dns.SEP != 0 {
