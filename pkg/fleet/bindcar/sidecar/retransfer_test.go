@@ -83,6 +83,21 @@ func TestRetransferReachesAPrimaryThatWasUnreachable(t *testing.T) {
 	}
 }
 
+// refreshUntil has named ask its primary until an answer is lost: it ignores the order while a transfer is under way.
+func refreshUntil(t *testing.T, s *sidecar, zone string, lost *atomic.Int32) {
+	t.Helper()
+	ctx := testContext(t)
+	eventually(t, func() bool {
+		if lost.Load() > 0 {
+			return true
+		}
+		if _, err := s.server.control.Command(ctx, "refresh "+zone); err != nil {
+			t.Fatal(err)
+		}
+		return false
+	})
+}
+
 // named waits five seconds for a primary's answer, and then asks once more. The order to transfer the zone does not wait, not even when
 // the sidecar cannot save what it changes for that.
 func TestRetransferDoesNotWaitForALostAnswer(t *testing.T) {
@@ -102,10 +117,7 @@ func TestRetransferDoesNotWaitForALostAnswer(t *testing.T) {
 			return reply, nil
 		})
 		asked := time.Now()
-		if _, err := s.server.control.Command(ctx, "refresh "+zone); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, func() bool { return lost.Load() > 0 })
+		refreshUntil(t, s, zone, &lost)
 		proxy.Filter(func(_ string, reply []byte) ([]byte, error) { return reply, nil })
 		serial++
 		p.update(t, zone, int(serial))
@@ -149,10 +161,7 @@ func TestRetransferEndsAStuckTransfer(t *testing.T) {
 		return reply, nil
 	})
 	p.update(t, zone, firstSerial+1)
-	if _, err := s.server.control.Command(ctx, "refresh "+zone); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, func() bool { return lost.Load() > 0 })
+	refreshUntil(t, s, zone, &lost)
 	proxy.Filter(func(_ string, reply []byte) ([]byte, error) { return reply, nil })
 	eventually(t, func() bool {
 		if _, err := s.client.Command(ctx, s.addr, zone, "retransfer"); err != nil {
