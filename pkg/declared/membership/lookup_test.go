@@ -156,10 +156,10 @@ func TestZonesOfStrangersCostNothing(t *testing.T) {
 		return least
 	}
 	alone := fastest()
-	for n := range 5000 {
+	for n := range 1000 {
 		cache.SetZone(zone("stranger", n))
 	}
 	if beside := fastest(); beside > 20*alone+20*time.Microsecond {
-		t.Errorf("beside 5,000 zones of a stranger it takes %v, without them %v", beside, alone)
+		t.Errorf("beside 1,000 zones of a stranger it takes %v, without them %v", beside, alone)
 	}
 }
