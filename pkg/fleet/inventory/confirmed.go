@@ -15,8 +15,10 @@ const confirmationTimeout = 10 * time.Second
 // Confirmed are the instances whose status this fleet manager has looked at. What a former one wrote may no longer be so: nothing else is to
 // be concluded from it. It is safe for concurrent use. Nil confirms everything.
 type Confirmed struct {
-	mu        sync.Mutex
-	began     time.Time
+	mu    sync.Mutex
+	began time.Time
+	// ended is true once nothing is waited for any more.
+	ended     bool
 	instances map[types.UID]bool
 }
 
@@ -27,6 +29,9 @@ func (c *Confirmed) Add(instance *v1beta1.Bind9Instance) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.ended {
+		return
+	}
 	if c.instances == nil {
 		c.instances = map[types.UID]bool{}
 	}
@@ -45,8 +50,7 @@ func (c *Confirmed) Awaits(instance *v1beta1.Bind9Instance, now time.Time) bool 
 		c.began = now
 	}
 	if now.Sub(c.began) > confirmationTimeout {
-		c.instances = nil
-		return false
+		c.ended, c.instances = true, nil
 	}
-	return !c.instances[instance.UID]
+	return !c.ended && !c.instances[instance.UID]
 }
