@@ -148,8 +148,9 @@ func TestLostDatagram(t *testing.T) {
 	const answered, unanswered = 6 * time.Second, 300 * time.Millisecond
 	for _, lost := range []int32{1, 2, 4} {
 		lose(lost)
-		if err := ask(answered); err != nil || asked.Load() != lost+1 {
-			t.Errorf("%d lost: asked %d times, error %v", lost, asked.Load(), err)
+		// One copy more may leave the first port at the moment in which the question moves to the other one.
+		if err, n := ask(answered), asked.Load(); err != nil || n <= lost || n > lost+2 {
+			t.Errorf("%d lost: asked %d times, error %v", lost, n, err)
 		}
 	}
 	lose(math.MaxInt32)
