@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -74,6 +75,14 @@ func Start(t testing.TB, dir, program string, args []string, at netip.AddrPort, 
 	})
 	for _, zone := range zones {
 		waitServed(t, at, zone)
+	}
+}
+
+// Run runs a program to its end, which has to be a good one.
+func Run(t testing.TB, program string, args ...string) {
+	t.Helper()
+	if output, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v: %s", program, strings.Join(args, " "), err, output)
 	}
 }
 

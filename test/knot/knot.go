@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,10 +64,10 @@ func (s *Server) Configure(t testing.TB, o Options) {
 	write(t, s.file(), s.config(s.dir, o))
 }
 
-// Control sends a command, and returns what the server says.
-func (s *Server) Control(args ...string) (string, error) {
-	output, err := exec.Command("/usr/sbin/knotc", append([]string{"-c", s.file()}, args...)...).CombinedOutput()
-	return string(output), err
+// Control sends a command.
+func (s *Server) Control(t testing.TB, args ...string) {
+	t.Helper()
+	daemon.Run(t, daemon.Find(t, "knotc", "knot"), append([]string{"-c", s.file()}, args...)...)
 }
 
 func (s *Server) config(dir string, o Options) string {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,8 +29,7 @@ type Server struct {
 const schemaFile = "/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql"
 
 // Start runs a server with zones in SQLite, each with the records of its text, which the key Update may update and the key
-// Transfer transfer. metadata are settings of each zone, such as SOA-EDIT;
-// with PUBLISH-CDS, zones may be signed.
+// Transfer transfer. metadata are settings of each zone, such as SOA-EDIT. With PUBLISH-CDS, zones may be signed.
 func Start(t testing.TB, zones, metadata map[string]string) *Server {
 	t.Helper()
 	s := &Server{Addr: named.Reserve(t), Update: named.NewKey("update."), Transfer: named.NewKey("transfer."), dir: t.TempDir()}
@@ -44,7 +42,7 @@ func Start(t testing.TB, zones, metadata map[string]string) *Server {
 		fmt.Sprintf("local-address=%s\nlocal-port=%d", s.Addr.Addr(), s.Addr.Port()),
 		"primary=yes", "dnsupdate=yes", "allow-dnsupdate-from=0.0.0.0/0", "allow-axfr-ips=", "receiver-threads=1", "distributor-threads=1",
 	}, "\n"))
-	run(t, "python3", "-c", "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(open(sys.argv[2]).read())", database, schemaFile)
+	daemon.Run(t, "python3", "-c", "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(open(sys.argv[2]).read())", database, schemaFile)
 	util := func(args ...string) { s.Util(t, args...) }
 	update, transfer := strings.TrimSuffix(s.Update.Name, "."), strings.TrimSuffix(s.Transfer.Name, ".")
 	util("import-tsig-key", update, algorithm(s.Update), s.Update.Secret)
@@ -65,14 +63,7 @@ func Start(t testing.TB, zones, metadata map[string]string) *Server {
 // Util changes what the server has. It hears of that within a minute.
 func (s *Server) Util(t testing.TB, args ...string) {
 	t.Helper()
-	run(t, "pdnsutil", append([]string{"--config-dir=" + s.dir}, args...)...)
-}
-
-func run(t testing.TB, program string, args ...string) {
-	t.Helper()
-	if output, err := exec.Command(program, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s %s: %v: %s", program, strings.Join(args, " "), err, output)
-	}
+	daemon.Run(t, "pdnsutil", append([]string{"--config-dir=" + s.dir}, args...)...)
 }
 
 // writeZone writes a zone file with an SOA, a name server and the records of a text.

@@ -368,6 +368,14 @@ func KeyTag(ds string) uint16 {
 	return uint16(tag)
 }
 
+// TagsOf are the key tags of DS records, as messages have them.
+func TagsOf(records []string) (tags []string) {
+	for _, ds := range records {
+		tags = append(tags, keyTag(ds))
+	}
+	return tags
+}
+
 // keyTag is the first field of the data of a DS record.
 func keyTag(ds string) string {
 	tag, _, _ := strings.Cut(ds, " ")

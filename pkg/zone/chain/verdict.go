@@ -20,7 +20,7 @@ func (d *decider) verdict() (status.Verdict, time.Duration) {
 	case d.Zone.IsTheirs && len(published) == 0 && d.seen.any:
 		return status.DSRecordsDeclared(d.where(), d.others(nil), d.hasMatch()), lookInterval
 	case d.Zone.Objection != "":
-		return status.CDSNotFollowed(d.Zone.Objection, d.where(), tagsOf(published)), lookInterval
+		return status.CDSNotFollowed(d.Zone.Objection, d.where(), TagsOf(published)), lookInterval
 	case d.seen.unmatched:
 		return status.RegistryUnmatched(d.where(), d.others(d.Zone.Keys)), restInterval
 	case len(published) == 0 && d.next.ParentElsewhere != "" && d.hasMatch():
@@ -30,13 +30,8 @@ func (d *decider) verdict() (status.Verdict, time.Duration) {
 	case len(published) == 0:
 		return d.pending()
 	}
-	var tags, missing []string
-	for _, ds := range published {
-		if tags = append(tags, keyTag(ds)); d.seen.isLacking(ds) {
-			missing = append(missing, keyTag(ds))
-		}
-	}
-	others := d.others(published)
+	missing := TagsOf(slices.DeleteFunc(slices.Clone(published), func(ds string) bool { return !d.seen.isLacking(ds) }))
+	tags, others := TagsOf(published), d.others(published)
 	switch {
 	case d.next.ParentElsewhere != "" && len(missing)+len(others) > 0:
 		return status.RegistryIsBehind(d.where(), missing, others, d.behindSince(), d.hasMatch()), restInterval
@@ -91,14 +86,6 @@ func (d *decider) pending() (status.Verdict, time.Duration) {
 	}
 	left := d.untilReady(d.next.Keys[0])
 	return status.DSRecordsFrom(d.Now.Add(left)), min(max(left, time.Second), waitInterval)
-}
-
-// tagsOf are the key tags of DS records.
-func tagsOf(records []string) (tags []string) {
-	for _, ds := range records {
-		tags = append(tags, keyTag(ds))
-	}
-	return tags
 }
 
 // behindSince is Decision.BehindSince.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -122,15 +121,12 @@ func (p zonePass) withKept(event statuswriter.SyncCompleted) statuswriter.SyncCo
 // withObstacle is withKept where nothing can be decided, with the reason.
 func (p zonePass) withObstacle(event statuswriter.SyncCompleted, why string) statuswriter.SyncCompleted {
 	event = p.withKept(event)
-	var above, tags []string
+	var above []string
 	for _, s := range p.parents {
 		above = append(above, declaration.DNSName(s.zone))
 	}
-	for _, ds := range p.lastDelegation().Published() {
-		tags = append(tags, strconv.Itoa(int(chain.KeyTag(ds))))
-	}
 	if len(above) > 0 {
-		event.Delegated = status.CDSNotFollowed(why, above, tags)
+		event.Delegated = status.CDSNotFollowed(why, above, chain.TagsOf(p.lastDelegation().Published()))
 	}
 	return event
 }

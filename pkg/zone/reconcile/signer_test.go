@@ -43,18 +43,13 @@ func startTheirKnot(t *testing.T, parent *bind.Server) theirServer {
 		}
 	}
 	s := knot.StartWith(t, options("rollover"))
-	control := func(args ...string) {
-		if out, err := s.Control(args...); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-	}
 	return theirServer{
 		Server: &bind.Server{Addr: s.Addr, Update: s.Update, Transfer: s.Transfer},
-		roll:   func(uint16) { control("zone-key-rollover", chainZone, "ksk") },
+		roll:   func(uint16) { s.Control(t, "zone-key-rollover", chainZone, "ksk") },
 		leave: func() {
 			s.Configure(t, options("delete-dnssec"))
-			control("reload")
-			control("zone-sign", chainZone)
+			s.Control(t, "reload")
+			s.Control(t, "zone-sign", chainZone)
 		},
 		confirm: func(uint16, uint16) {}, // It asks the parent.
 	}
@@ -232,14 +227,9 @@ func TestTheirObjections(t *testing.T) {
 	}
 	publishing := options("dnssec-signing: on")
 	publishing.Sections = strings.Replace(publishing.Sections, "publish: none", "publish: always", 1)
-	control := func(args ...string) {
-		if out, err := server.Control(args...); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-	}
 	server.Configure(t, publishing)
-	control("reload")
-	control("zone-sign", chainZone)
+	server.Control(t, "reload")
+	server.Control(t, "zone-sign", chainZone)
 	r.passes(nil, "DS record", func(p passResult) bool { return p.event.Delegated.Reason == status.DSPublished })
 
 	// The declaration wants no DS records any more.
@@ -252,8 +242,8 @@ func TestTheirObjections(t *testing.T) {
 
 	// Somebody else has taken over the server, or its keys are lost.
 	before := publishedBy(r.passBoth())
-	control("-f", "zone-purge", chainZone, "+kaspdb")
-	control("zone-sign", chainZone)
+	server.Control(t, "-f", "zone-purge", chainZone, "+kaspdb")
+	server.Control(t, "zone-sign", chainZone)
 	r.passes(nil, "objection to other keys", func(p passResult) bool { return p.event.Delegated.Reason == status.CDSRejected })
 	if p := r.passBoth(); len(before) != 1 || len(publishedBy(p)) != 1 || publishedBy(p)[0] != before[0] || !strings.Contains(p.event.Delegated.Message, "no usable key") {
 		t.Errorf("before %v, then %v, %+v", before, publishedBy(p), p.event.Delegated)
