@@ -31,6 +31,8 @@ type Signing struct {
 	// stays is true when nothing asks for the policy any more. The zone is signed until somebody says that its parent has
 	// no DS record left: otherwise resolvers that validate would call it bogus.
 	stays bool
+	// next is the policy that follows once the signer knows of the DS records that it cannot do without.
+	next string
 	// ends is true while the zone is to be signed no more, and resolvers may have DS records of it from a zone that is declared here.
 	ends bool
 	// owner is the object that the keys belong to.
@@ -68,6 +70,9 @@ func SigningOf(ctx context.Context, c client.Reader, zone *v1beta1.DNSZone, inst
 		s.Policy, s.stays = last.Policy, last.Policy != clause.PolicyInsecure
 	case s.Policy == clause.PolicyInsecure && last.Policy != clause.PolicyInsecure && last.Delegation != nil && !last.Delegation.SigningMayEnd:
 		s.Policy, s.ends = last.Policy, true
+	case s.Policy != clause.PolicyInsecure && last.Policy != clause.PolicyInsecure && s.Policy != last.Policy && last.Delegation.IsUnconfirmed():
+		// BIND drops the keys of the former policy at once if it knows of no DS record.
+		s.Policy, s.next = last.Policy, s.Policy
 	}
 	return s, nil
 }
@@ -127,13 +132,16 @@ func (s Signing) Obstacle(primaries int) string {
 		s.Policy, client.ObjectKeyFromObject(s.Signer), primaries)
 }
 
-// Remark says what a user has to do about a zone that stays signed although nothing asks for that; empty for any other.
+// Remark says why a zone is signed by a policy that nothing asks for any more, and what a user has to do; empty for any other.
 func (s Signing) Remark(status *v1beta1.DNSSECStatus) string {
-	if !s.stays || status == nil {
-		return ""
+	switch {
+	case s.next != "":
+		return fmt.Sprintf("dnssecPolicy %q takes the place of %q once the server that signs knows of the DS record in the parent zone; the condition Delegated says what is missing", s.next, s.Policy)
+	case s.stays && status != nil:
+		return fmt.Sprintf("it stays signed by dnssecPolicy %q, which nothing asks for any more: remove the DS records from the parent zone, wait until their TTL has passed, then set dnssecPolicy to %q",
+			s.Policy, clause.PolicyInsecure)
 	}
-	return fmt.Sprintf("it stays signed by dnssecPolicy %q, which nothing asks for any more: remove the DS records from the parent zone, wait until their TTL has passed, then set dnssecPolicy to %q",
-		s.Policy, clause.PolicyInsecure)
+	return ""
 }
 
 // KeySecretName is the name of the Secret that keeps the zone's keys; empty when none does.

@@ -1,6 +1,7 @@
 package v1beta1
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -571,6 +572,11 @@ func (d *SecureDelegation) Published() (records []string) {
 		}
 	}
 	return records
+}
+
+// IsUnconfirmed reports whether parents may have a DS record of which the server that signs does not know.
+func (d *SecureDelegation) IsUnconfirmed() bool {
+	return d != nil && slices.ContainsFunc(d.Keys, func(k DelegatedKey) bool { return k.Published && !k.Confirmed })
 }
 
 // DelegatedKey is a key-signing key of a zone.
