@@ -151,6 +151,25 @@ func change[T client.Object](f *fixture, o T, edit func(T)) {
 	})
 }
 
+// createOptions creates a ConfigMap with the options that are generated for an instance, one more, and clauses behind them.
+func (f *fixture) createOptions(object, instance, option, clauses string) {
+	f.Helper()
+	mine := &corev1.ConfigMap{ObjectMeta: f.meta(object, nil)}
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
+		generated := &corev1.ConfigMap{}
+		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: instance + "-config"}, generated); err != nil {
+			return err
+		}
+		options, found := strings.CutPrefix(generated.Data[named.OptionsFile], "options {")
+		if !found {
+			return fmt.Errorf("%s has another form:\n%s", named.OptionsFile, generated.Data[named.OptionsFile])
+		}
+		mine.Data = map[string]string{named.OptionsFile: "options {\n\t" + option + options + clauses}
+		return nil
+	})
+	f.create(mine)
+}
+
 // servers are the addresses of named in the running pods, by pod name.
 func (f *fixture) servers(ctx context.Context) (map[string]string, error) {
 	return kube.Servers(ctx, f.client, f.namespace)

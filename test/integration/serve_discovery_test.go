@@ -17,11 +17,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/test/kube"
 	"github.com/lockstep-dns/lockstep/test/openapi"
 )
@@ -123,19 +121,10 @@ func (f *fixture) questionCounter() (count func() int) {
 // addSilentServer adds a server that takes no query from anybody, and waits until it is known as one that cannot be reached.
 func (f *fixture) addSilentServer() {
 	f.Helper()
-	generated := &corev1.ConfigMap{}
-	if err := f.client.Get(f.Context(), client.ObjectKey{Namespace: f.namespace, Name: "dns-primary-0-config"}, generated); err != nil {
-		f.Fatal(err)
-	}
-	options, found := strings.CutPrefix(generated.Data[named.OptionsFile], "options {")
-	if !found {
-		f.Fatalf("%s has another form:\n%s", named.OptionsFile, generated.Data[named.OptionsFile])
-	}
-	f.create(
-		&corev1.ConfigMap{ObjectMeta: f.meta("silent", nil), Data: map[string]string{named.OptionsFile: "options {\n\tblackhole { any; };" + options}},
-		&v1beta1.Bind9Instance{ObjectMeta: f.meta("silent", nil), Spec: v1beta1.Bind9InstanceSpec{
-			ClusterRef: "dns", Role: v1beta1.RoleSecondary, Replicas: new(int32(1)), ConfigMapRefs: &v1beta1.ConfigMapRefs{NamedConfOptions: "silent"},
-		}})
+	f.createOptions("silent", "dns-primary-0", "blackhole { any; };", "")
+	f.create(&v1beta1.Bind9Instance{ObjectMeta: f.meta("silent", nil), Spec: v1beta1.Bind9InstanceSpec{
+		ClusterRef: "dns", Role: v1beta1.RoleSecondary, Replicas: new(int32(1)), ConfigMapRefs: &v1beta1.ConfigMapRefs{NamedConfOptions: "silent"},
+	}})
 	kube.Eventually(f, kube.Start, func(ctx context.Context) error {
 		s, err := f.status(ctx, "arecord.www")
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,8 +18,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
-	"github.com/lockstep-dns/lockstep/test/daemon"
 	bind "github.com/lockstep-dns/lockstep/test/named"
+	"github.com/lockstep-dns/lockstep/test/unbound"
 )
 
 // rollPolicy needs seconds for what otherwise takes days; its times are those that the zones have. With signatures of a minute, renewed
@@ -56,76 +55,11 @@ func (s *rollSidecar) Zone(ctx context.Context, at bindcar.Address, zone string)
 	return s.rndcSidecar.Zone(ctx, at, zone)
 }
 
-// asker asks a validating resolver all the time.
-type asker struct {
-	at    netip.AddrPort
-	began time.Time
-
-	mu sync.Mutex
-	// answers are how many were as they should be, proven those of them that the resolver has validated.
-	answers, proven int
-	failures        []string
-}
-
-// askInterval is how often the client asks: with TTLs of two seconds, each answer of the resolver is validated anew within two.
-const askInterval = 200 * time.Millisecond
-
-// startAsker starts unbound, which trusts the keys of the parent alone and remembers what it has validated for as long as TTLs permit, and a
-// client that asks it for a name and for one that does not exist.
-func (r *chainRig) startAsker(anchor string) *asker {
+// startClient starts a client of a resolver that trusts a key of the parent alone.
+func (r *chainRig) startClient(anchor *dns.DNSKEY) *unbound.Client {
 	r.t.Helper()
-	dir, at := r.t.TempDir(), bind.Reserve(r.t)
-	var stubs strings.Builder
-	for _, zone := range []string{rigZone, chainZone} {
-		fmt.Fprintf(&stubs, "stub-zone:\n  name: %q\n", zone)
-		for _, at := range r.serversOf(zone) {
-			fmt.Fprintf(&stubs, "  stub-addr: %s@%d\n", at.Addr(), at.Port())
-		}
-	}
-	for name, text := range map[string]string{"anchor": anchor + "\n", "unbound.conf": fmt.Sprintf(`server:
-  interface: %s@%d
-  do-daemonize: no
-  use-syslog: no
-  verbosity: 0
-  chroot: ""
-  username: ""
-  pidfile: ""
-  directory: %q
-  num-threads: 1
-  do-ip6: no
-  do-not-query-localhost: no
-  module-config: "validator iterator"
-  trust-anchor-file: "anchor"
-  local-zone: "test." nodefault
-  qname-minimisation: no
-  ede: yes
-  outgoing-range: 64
-  num-queries-per-thread: 32
-%s`, at.Addr(), at.Port(), dir, stubs.String())} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			r.t.Fatal(err)
-		}
-	}
-	daemon.Start(r.t, dir, daemon.Find(r.t, "unbound", "unbound"), []string{"-c", filepath.Join(dir, "unbound.conf")}, at, nil)
-	c := &asker{at: at, began: time.Now()}
-	ticker, done := time.NewTicker(askInterval), make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() {
-		for n := 0; ; n++ {
-			select {
-			case <-done:
-				return
-			case <-ticker.C:
-				c.ask(n)
-			}
-		}
-	})
-	r.t.Cleanup(func() {
-		ticker.Stop()
-		close(done)
-		running.Wait()
-	})
-	return c
+	at := unbound.Start(r.t, anchor, map[string][]netip.AddrPort{rigZone: r.serversOf(rigZone), chainZone: r.serversOf(chainZone)})
+	return unbound.Ask(r.t, at, "ns1."+chainZone, chainZone)
 }
 
 // serversOf are the servers of one of the zones.
@@ -139,56 +73,19 @@ func (r *chainRig) serversOf(zone string) (servers []netip.AddrPort) {
 	return []netip.AddrPort{r.primary[0].Addr, r.secondary.Addr}
 }
 
-func (c *asker) ask(n int) {
-	name, rcode := "ns1."+chainZone, dns.RcodeSuccess
-	if n%2 == 1 {
-		name, rcode = fmt.Sprintf("none%d.", n)+chainZone, dns.RcodeNameError
-	}
-	m := new(dns.Msg).SetQuestion(name, dns.TypeA)
-	m.SetEdns0(4096, true)
-	reply, _, err := (&dns.Client{UDPSize: 4096, Timeout: 5 * time.Second}).Exchange(m, c.at.String())
-	if err != nil { // Resolvers' clients, too, ask again.
-		reply, _, err = (&dns.Client{Net: "tcp", Timeout: 20 * time.Second}).Exchange(m, c.at.String())
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case err != nil && c.answers == 0: // It does not listen yet.
-	case err != nil:
-		c.failures = append(c.failures, fmt.Sprintf("%s: %v", time.Since(c.began), err))
-	case reply.Rcode != rcode:
-		c.failures = append(c.failures, fmt.Sprintf("%s: %s for %s: %s", time.Since(c.began), dns.RcodeToString[reply.Rcode], name, reply.IsEdns0()))
-	default:
-		c.answers++
-		if reply.AuthenticatedData {
-			c.proven++
-		}
-	}
-}
-
-func (c *asker) counts() (answers, proven, failures int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.answers, c.proven, len(c.failures)
-}
-
 // passes makes a pass over the child and one over the parent until a check holds; while it does not, the client has to get its answers.
-func (r *chainRig) passes(c *asker, what string, holds func(passResult) bool) {
+func (r *chainRig) passes(c *unbound.Client, what string, holds func(passResult) bool) {
 	r.t.Helper()
 	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		p := r.passBoth()
 		if c != nil {
-			c.mu.Lock()
-			failures := slices.Clone(c.failures)
-			c.mu.Unlock()
-			if len(failures) > 0 {
-				r.t.Fatalf("before %s, told %v, the client got %q\n%s", what, r.told, failures, r.status())
+			if losses := c.Losses(); len(losses) > 0 {
+				r.t.Fatalf("before %s, told %v, the client got %q\n%s", what, r.told, losses, r.status())
 			}
 		}
 		if holds(p) {
 			if c != nil {
-				answers, _, _ := c.counts()
-				r.t.Logf("%s after %s and %d answers", what, time.Since(c.began).Round(time.Second), answers)
+				r.t.Logf("%s after %s and %d answers", what, c.Age(), c.Counts().Answers)
 			}
 			return
 		}
@@ -244,11 +141,10 @@ func TestUnattendedRollOvers(t *testing.T) {
 				}
 				return false
 			})
-			asking := r.startAsker(anchor.String())
+			asking := r.startClient(anchor)
 			r.passes(asking, "DS record", func(passResult) bool { return len(r.told) == 1 })
-			r.passes(asking, "proof", func(passResult) bool { _, proven, _ := asking.counts(); return proven > 10 })
-			answers, proven, _ := asking.counts()
-			unproven := answers - proven
+			r.passes(asking, "proof", func(passResult) bool { return asking.Counts().Proven > 10 })
+			unproven := asking.Counts().Unproven()
 			old := keysAt(r.primary[0], chainZone)
 			maps.DeleteFunc(old, func(_ uint16, k *dns.DNSKEY) bool { return !c.isOld(k) })
 			if len(old) == 0 {
@@ -269,12 +165,13 @@ func TestUnattendedRollOvers(t *testing.T) {
 				}
 				return len(r.told) >= c.told
 			})
-			rolled, _, _ := asking.counts()
-			r.passes(asking, "time after the roll-over", func(passResult) bool { answers, _, _ := asking.counts(); return answers > rolled+20 })
-			if answers, proven, _ = asking.counts(); answers-proven != unproven {
-				t.Errorf("of %d answers, %d were not proven after the first that were", answers, answers-proven-unproven)
+			rolled := asking.Counts().Answers
+			r.passes(asking, "time after the roll-over", func(passResult) bool { return asking.Counts().Answers > rolled+20 })
+			counts := asking.Counts()
+			if counts.Unproven() != unproven {
+				t.Errorf("of %d answers, %d were not proven after the first that were", counts.Answers, counts.Unproven()-unproven)
 			}
-			t.Logf("%d answers, none lost; named was told %q", answers, r.told)
+			t.Logf("%d answers, none lost; named was told %q", counts.Answers, r.told)
 		})
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-dns/lockstep/test/knot"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 	"github.com/lockstep-dns/lockstep/test/powerdns"
+	"github.com/lockstep-dns/lockstep/test/unbound"
 )
 
 // theirServer is a server of somebody else's that signs the zone below.
@@ -129,7 +130,7 @@ func newTheirRig(t *testing.T, start func(*testing.T, *bind.Server) theirServer)
 }
 
 // trustParent starts a client of a resolver that trusts the parent's keys alone.
-func (r *chainRig) trustParent() *asker {
+func (r *chainRig) trustParent() *unbound.Client {
 	var anchor *dns.DNSKEY
 	r.passes(nil, "signed parent", func(passResult) bool {
 		for _, anchor = range keysAt(r.secondary, rigZone) {
@@ -137,7 +138,7 @@ func (r *chainRig) trustParent() *asker {
 		}
 		return false
 	})
-	return r.startAsker(anchor.String())
+	return r.startClient(anchor)
 }
 
 // publishedBy are the tags of the keys whose DS records the zones above are to have.
@@ -167,9 +168,8 @@ func TestTheyAskForDSRecords(t *testing.T) {
 				return first != 0
 			})
 			server.confirm(first, 0)
-			r.passes(asking, "proof", func(passResult) bool { _, proven, _ := asking.counts(); return proven > 10 })
-			answers, proven, _ := asking.counts()
-			unproven := answers - proven
+			r.passes(asking, "proof", func(passResult) bool { return asking.Counts().Proven > 10 })
+			unproven := asking.Counts().Unproven()
 
 			server.roll(first)
 			var second uint16
@@ -182,10 +182,10 @@ func TestTheyAskForDSRecords(t *testing.T) {
 			})
 			server.confirm(second, first)
 			r.passes(asking, "end of the roll-over", func(passResult) bool { return keysAt(server.Server, chainZone)[first] == nil })
-			rolled, _, _ := asking.counts()
-			r.passes(asking, "time after the roll-over", func(passResult) bool { answers, _, _ := asking.counts(); return answers > rolled+20 })
-			if answers, proven, _ = asking.counts(); answers-proven != unproven {
-				t.Errorf("of %d answers, %d were not proven after the first that were", answers, answers-proven-unproven)
+			rolled := asking.Counts().Answers
+			r.passes(asking, "time after the roll-over", func(passResult) bool { return asking.Counts().Answers > rolled+20 })
+			if counts := asking.Counts(); counts.Unproven() != unproven {
+				t.Errorf("of %d answers, %d were not proven after the first that were", counts.Answers, counts.Unproven()-unproven)
 			}
 
 			server.leave()
@@ -197,8 +197,7 @@ func TestTheyAskForDSRecords(t *testing.T) {
 				r.ahead += 10 * time.Second
 				return p.event.Delegated.Reason == status.DSAbsent
 			})
-			answers, _, _ = asking.counts()
-			t.Logf("%d answers, none lost", answers)
+			t.Logf("%d answers, none lost", asking.Counts().Answers)
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/test/daemon"
 	"github.com/lockstep-dns/lockstep/test/named"
+	"github.com/lockstep-dns/lockstep/test/unbound"
 )
 
 // judges are Debian's unbound, which asks one server for the zone and that of its parent for the rest, and delv, which asks unbound for
@@ -28,48 +28,26 @@ type judges struct {
 	// addr is unbound's. Each judgement has an unbound of its own, as it remembers keys.
 	addr                   netip.AddrPort
 	dir, unbound, delvPath string
+	// arguments are unbound's.
+	arguments []string
 }
 
 func newJudges(t testing.TB, anchor key, server, parent netip.AddrPort) *judges {
 	t.Helper()
-	j := &judges{t: t, addr: named.Reserve(t), dir: t.TempDir(), unbound: daemon.Find(t, "unbound", "unbound"), delvPath: daemon.Find(t, "delv", "bind9-dnsutils")}
+	j := &judges{t: t, addr: named.Reserve(t), dir: t.TempDir(), unbound: unbound.Find(t), delvPath: daemon.Find(t, "delv", "bind9-dnsutils")}
 	named.Release(t, j.addr)
-	var stubs strings.Builder
-	for zone, addr := range map[string]netip.AddrPort{zoneName: server, parentName: parent} {
-		fmt.Fprintf(&stubs, "stub-zone:\n  name: %q\n  stub-addr: %s@%d\n  stub-no-cache: yes\n", zone, addr.Addr(), addr.Port())
+	var err error
+	j.arguments, err = unbound.Config{
+		At: j.addr, Anchor: anchor.DNSKEY, Servers: map[string][]netip.AddrPort{zoneName: {server}, parentName: {parent}},
+		Server: []string{"aggressive-nsec: no", "cache-max-ttl: 0", "cache-max-negative-ttl: 0", "val-sig-skew-min: 0", "val-sig-skew-max: 0"},
+		Stub:   []string{"stub-no-cache: yes"},
+	}.Write(j.dir)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, text := range map[string]string{
-		"anchor":  anchor.String() + "\n",
-		"anchors": fmt.Sprintf("trust-anchors { %s static-key %d %d %d %q; };\n", parentName, anchor.Flags, anchor.Protocol, anchor.Algorithm, anchor.PublicKey),
-		"unbound.conf": fmt.Sprintf(`server:
-  interface: %s@%d
-  do-daemonize: no
-  use-syslog: no
-  verbosity: 0
-  chroot: ""
-  username: ""
-  pidfile: ""
-  directory: %q
-  num-threads: 1
-  do-ip6: no
-  do-not-query-localhost: no
-  module-config: "validator iterator"
-  trust-anchor-file: "anchor"
-  local-zone: %q nodefault
-  qname-minimisation: no
-  aggressive-nsec: no
-  cache-max-ttl: 0
-  cache-max-negative-ttl: 0
-  ede: yes
-  val-sig-skew-min: 0
-  val-sig-skew-max: 0
-  outgoing-range: 64
-  num-queries-per-thread: 32
-%s`, j.addr.Addr(), j.addr.Port(), j.dir, parentName, stubs.String()),
-	} {
-		if err := os.WriteFile(filepath.Join(j.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	anchors := fmt.Sprintf("trust-anchors { %s static-key %d %d %d %q; };\n", parentName, anchor.Flags, anchor.Protocol, anchor.Algorithm, anchor.PublicKey)
+	if err := os.WriteFile(filepath.Join(j.dir, "anchors"), []byte(anchors), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	return j
 }
@@ -114,7 +92,7 @@ func (j *judges) start() (stop func(), err error) {
 		return nil, err
 	}
 	defer log.Close()
-	command := exec.Command(j.unbound, "-c", filepath.Join(j.dir, "unbound.conf"))
+	command := exec.Command(j.unbound, j.arguments...)
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := command.Start(); err != nil {
