@@ -158,6 +158,56 @@ func TestFleetMistakes(t *testing.T) {
 	waitConditions(f, kube.Start, crash, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod crash-0 is ready")
 }
 
+// TestFleetKeepsItsConfiguration: a pod goes on with the configuration that it was made for while a roll-out stops at another one, which its
+// configuration breaks, also when named starts anew.
+func TestFleetKeepsItsConfiguration(t *testing.T) {
+	kube.Isolated(t)
+	f := newFixture(t, "kept.example", 2, 0)
+	f.createOptions("mine", "dns-primary-0", "nonsense yes;", "")
+	change(f, f.cluster("dns", 0, 0), func(c *v1beta1.Bind9Cluster) {
+		c.Spec.ConfigMapRefs = &v1beta1.ConfigMapRefs{NamedConfOptions: "mine"}
+	})
+	var kept string
+	kube.Eventually(f, kube.Start, func(ctx context.Context) error {
+		for broken, other := range map[string]string{"dns-primary-0": "dns-primary-1-0", "dns-primary-1": "dns-primary-0-0"} {
+			instance := &v1beta1.Bind9Instance{ObjectMeta: f.meta(broken, nil)}
+			if err := f.client.Get(ctx, client.ObjectKeyFromObject(instance), instance); err != nil {
+				return err
+			}
+			if c := meta.FindStatusCondition(instance.Status.Conditions, "Pod-0"); c != nil && c.Reason == "PodsCrashing" {
+				kept = other
+				return nil
+			}
+		}
+		return errors.New("no pod crashes")
+	})
+	// The kubelet brings what volumes are made of once the pod changes, and else within two minutes.
+	f.kubectl("annotate", "pod", kept, "example.com/look=now")
+	time.Sleep(kubeletPause)
+	f.kubectl("exec", kept, "-c", "bindcar", "--", "/lockstep", "rndc", "stop")
+	kube.Eventually(f, kube.Start, func(context.Context) error {
+		pod := f.pod(kept)
+		for _, c := range pod.Status.ContainerStatuses {
+			if c.Name == "named" && (c.RestartCount == 0 || !c.Ready) {
+				return fmt.Errorf("named is %+v", c.State)
+			}
+		}
+		reply, err := kube.Query(net.JoinHostPort(pod.Status.PodIP, "5353"), "kept.example", dns.TypeSOA, kube.QueryTimeout)
+		if err == nil && (reply.Rcode != dns.RcodeSuccess || !reply.Authoritative) {
+			err = fmt.Errorf("answered %v", reply)
+		}
+		return err
+	})
+	good := &corev1.ConfigMap{ObjectMeta: f.meta("mine", nil)}
+	change(f, good, func(c *corev1.ConfigMap) {
+		c.Data[named.OptionsFile] = strings.Replace(c.Data[named.OptionsFile], "nonsense yes;", "", 1)
+	})
+	kube.WaitReady(f, f.client, f.namespace, kube.Roll, "bind9cluster/dns", "dnszone/main")
+}
+
+// kubeletPause is time for the kubelet to look at a pod. If it takes longer, nothing is tested; nothing fails.
+const kubeletPause = 3 * time.Second
+
 // A change of the cluster replaces its pods one instance after the other.
 func TestFleetRollout(t *testing.T) {
 	kube.Isolated(t)

@@ -26,16 +26,20 @@ const lastSeconds = 3
 // lockstepBinary is where our own image has its one file.
 const lockstepBinary = "/lockstep"
 
-func (w Workload) initContainer() *corev1ac.ContainerApplyConfiguration {
+// initContainer copies the configuration: whatever its ConfigMaps become, a pod runs with the one that it was made for, as named reads its
+// files again when it restarts, or has other keys.
+func (w Workload) initContainer(configChecksum string) *corev1ac.ContainerApplyConfiguration {
 	return corev1ac.Container().
 		WithName(containerInit).
 		WithImage(w.bindcarImage()).
 		WithImagePullPolicy(pullPolicy(w.bindcarConfig().ImagePullPolicy)).
 		WithCommand(lockstepBinary, "bindcar", "init").
-		WithArgs("--rndc-key-file="+layout.ControlKeyFile, "--rndc-key-algorithm="+w.keyAlgorithm(), "--zones-dir="+layout.ZonesDir).
+		WithArgs("--rndc-key-file="+layout.ControlKeyFile, "--rndc-key-algorithm="+w.keyAlgorithm(), "--zones-dir="+layout.ZonesDir,
+			"--config-source-dir="+layout.ConfigSourceDir, "--config-dir="+layout.ConfigDir, "--config-checksum="+configChecksum).
 		WithSecurityContext(restrictedContext()).
 		WithResources(resourceRequests("10m", "32Mi", "64Mi")).
-		WithVolumeMounts(volumeMount(volumeCache, layout.CacheDir, false), volumeMount(volumeRun, layout.RunDir, false))
+		WithVolumeMounts(volumeMount(volumeCache, layout.CacheDir, false), volumeMount(volumeRun, layout.RunDir, false),
+			volumeMount(volumeConfigSource, layout.ConfigSourceDir, true), volumeMount(volumeConfig, layout.ConfigDir, false))
 }
 
 func (w Workload) namedContainer() (*corev1ac.ContainerApplyConfiguration, error) {
@@ -59,7 +63,7 @@ func (w Workload) namedContainer() (*corev1ac.ContainerApplyConfiguration, error
 		WithReadinessProbe(tcpProbe(1, 2)).
 		WithLivenessProbe(tcpProbe(10, 3)).
 		WithLifecycle(corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().WithSleep(corev1ac.SleepAction().WithSeconds(lastSeconds)))).
-		WithVolumeMounts(volumeMount(volumeConfig, layout.ConfigDir, true), volumeMount(volumeCache, layout.CacheDir, false), volumeMount(volumeRun, layout.RunDir, false))
+		WithVolumeMounts(volumeMount(volumeConfig, layout.ConfigDir, true), volumeMount(volumeKeys, layout.KeyDir, true), volumeMount(volumeCache, layout.CacheDir, false), volumeMount(volumeRun, layout.RunDir, false))
 	for _, m := range firstSlice(w.Instance.Spec.VolumeMounts, w.Cluster.VolumeMounts) {
 		extra, err := toApply[corev1ac.VolumeMountApplyConfiguration](m)
 		if err != nil {

@@ -223,7 +223,7 @@ func TestVolumes(t *testing.T) {
 	}{
 		"cluster's":  {cluster: volume("c"), clusterAt: at("c", "/c"), want: "c"},
 		"instance's": {cluster: volume("c"), clusterAt: at("c", "/c"), instance: volume("i"), instanceAt: at("i", "/i"), want: "i", without: "c"},
-		"our name":   {instance: volume("config"), problem: `another volume "config": give yours another name; the pods' own are config, cache, run,`},
+		"our name":   {instance: volume("config"), problem: `another volume "config": give yours another name; the pods' own are config, config-source, tsig-keys, cache, run,`},
 		"our place": {instance: volume("i"), instanceAt: at("i", "/etc/bind/"),
 			problem: `volumeMounts: volume "i" cannot be mounted at /etc/bind/ in container named: there is another mount at /etc/bind, of volume "config": replace named.conf,`},
 		"our storage": {instance: volume("i"), instanceAt: at("i", "/var/cache/bind"),
@@ -234,7 +234,7 @@ func TestVolumes(t *testing.T) {
 		"inside of our storage": {instance: volume("i"), instanceAt: at("i", "/var/cache/bind/static"), want: "i"},
 		"above ours":            {instance: volume("i"), instanceAt: at("i", "/etc/"), problem: "hide what the pod itself has in /etc/bind: replace"},
 		"root":                  {instance: volume("i"), instanceAt: at("i", "/"), problem: "would hide"},
-		"within, relative":      {instance: volume("i"), instanceAt: at("i", "etc//bind/keys"), problem: "in /etc/bind:"},
+		"within, relative":      {instance: volume("i"), instanceAt: at("i", "etc//bind/mine"), problem: "in /etc/bind:"},
 		"by a detour":           {instance: volume("i"), instanceAt: at("i", "/data/../run/named"), problem: "at /run/named"},
 		"by a link":             {instance: volume("i"), instanceAt: at("i", "/var/run/named"), problem: "at /var/run/named"},
 		"above, by a link":      {instance: volume("i"), instanceAt: at("i", "/var/run"), problem: "hide what the pod itself has in /run/named"},

@@ -14,7 +14,7 @@ import (
 )
 
 // ownVolumes are the names of volumes that a user's cannot have.
-var ownVolumes = []string{volumeConfig, volumeCache, volumeRun, volumeAPIAccess, volumeKeyNames, volumeTLS}
+var ownVolumes = []string{volumeConfig, volumeConfigSource, volumeKeys, volumeCache, volumeRun, volumeAPIAccess, volumeKeyNames, volumeTLS}
 
 // remedies say, by the place of a mount of ours, what to do in place of mounting something there.
 var remedies = map[string]string{
@@ -91,7 +91,7 @@ func remedyFor(place string) string {
 
 // ownPlaces are where the pod's own files are, and the volumes that hold them.
 var ownPlaces = map[string]string{
-	layout.ConfigDir: volumeConfig, layout.CacheDir: volumeCache, layout.ZonesDir: volumeCache, layout.RunDir: volumeRun, layout.CertificateDir: volumeTLS, layout.KeyNamesDir: volumeKeyNames,
+	layout.ConfigDir: volumeConfig, layout.KeyDir: volumeKeys, layout.CacheDir: volumeCache, layout.ZonesDir: volumeCache, layout.RunDir: volumeRun, layout.CertificateDir: volumeTLS, layout.KeyNamesDir: volumeKeyNames,
 	apiAccessDir: volumeAPIAccess, lockstepBinary: "",
 }
 
@@ -100,6 +100,9 @@ var ownPlaces = map[string]string{
 func hiddenPlace(volume, at string) string {
 	isWithin := func(inner, outer string) bool {
 		return strings.HasPrefix(inner+"/", strings.TrimSuffix(outer, "/")+"/")
+	}
+	if own, ok := ownPlaces[at]; ok && volume == own {
+		return ""
 	}
 	for _, own := range slices.Sorted(maps.Keys(ownPlaces)) {
 		covers := isWithin(own, at) || isWithin(at, own) && own != layout.CacheDir

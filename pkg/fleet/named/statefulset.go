@@ -37,7 +37,8 @@ func (w Workload) StatefulSet() (*appsv1ac.StatefulSetApplyConfiguration, error)
 	if err := w.checkReplacements(files); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	pod, err := w.podSpec()
+	checksum := layout.ConfigChecksum(files) // Keys are not part of it: they change without a restart.
+	pod, err := w.podSpec(checksum)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
@@ -50,7 +51,7 @@ func (w Workload) StatefulSet() (*appsv1ac.StatefulSetApplyConfiguration, error)
 		WithTemplate(corev1ac.PodTemplateSpec().
 			WithLabels(w.labelsOfPods()).
 			WithAnnotations(w.annotationsOfPods(map[string]string{
-				ChecksumAnnotation:                        configChecksum(files),
+				ChecksumAnnotation:                        checksum,
 				"kubectl.kubernetes.io/default-container": containerNamed,
 			})).
 			WithSpec(pod))
@@ -65,7 +66,7 @@ func (w Workload) StatefulSet() (*appsv1ac.StatefulSetApplyConfiguration, error)
 		WithLabels(w.Labels()).WithOwnerReferences(w.ownerReference()).WithSpec(spec), nil
 }
 
-func (w Workload) podSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
+func (w Workload) podSpec(configChecksum string) (*corev1ac.PodSpecApplyConfiguration, error) {
 	server, err := w.namedContainer()
 	if err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ func (w Workload) podSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 		WithReadinessGates(corev1ac.PodReadinessGate().WithConditionType(v1beta1.ZonesLoadedGate)).
-		WithInitContainers(w.initContainer()).
+		WithInitContainers(w.initContainer(configChecksum)).
 		WithContainers(server, sidecar).
 		WithVolumes(volumes...)
 	return pod, w.place(pod)

@@ -17,12 +17,14 @@ import (
 
 // Names of volumes.
 const (
-	volumeConfig    = "config"
-	volumeCache     = "cache"
-	volumeRun       = "run"
-	volumeAPIAccess = "kube-api-access"
-	volumeKeyNames  = "key-names"
-	volumeTLS       = "bindcar-tls"
+	volumeConfig       = "config"
+	volumeConfigSource = "config-source"
+	volumeKeys         = "tsig-keys"
+	volumeCache        = "cache"
+	volumeRun          = "run"
+	volumeAPIAccess    = "kube-api-access"
+	volumeKeyNames     = "key-names"
+	volumeTLS          = "bindcar-tls"
 )
 
 // apiAccessDir is where client libraries look for a pod's credentials. Only the sidecar has them.
@@ -38,9 +40,11 @@ func volumeMount(volume, path string, readOnly bool) *corev1ac.VolumeMountApplyC
 
 func (w Workload) podVolumes() ([]*corev1ac.VolumeApplyConfiguration, error) {
 	out := []*corev1ac.VolumeApplyConfiguration{
-		w.configVolume(),
-		corev1ac.Volume().WithName(volumeRun).WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory)),
-		w.keyNamesVolume(),
+		memoryVolume(volumeConfig),
+		w.configSourceVolume(),
+		w.keysVolume(volumeKeys, KeyClauseEntry),
+		memoryVolume(volumeRun),
+		w.keysVolume(volumeKeyNames, layout.KeyNamesEntry), // It holds no secret, and is for the sidecar.
 		corev1ac.Volume().WithName(volumeTLS).WithSecret(
 			corev1ac.SecretVolumeSource().WithSecretName(CertificateSecretName(w.Instance.Name)).WithDefaultMode(0o440)),
 	}
@@ -64,8 +68,12 @@ func (w Workload) podVolumes() ([]*corev1ac.VolumeApplyConfiguration, error) {
 	return out, nil
 }
 
-// configVolume puts the configuration files, ours or those of a user's ConfigMap, and the keys into one directory.
-func (w Workload) configVolume() *corev1ac.VolumeApplyConfiguration {
+func memoryVolume(name string) *corev1ac.VolumeApplyConfiguration {
+	return corev1ac.Volume().WithName(name).WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory))
+}
+
+// configSourceVolume has the configuration files, ours or those of a user's ConfigMap.
+func (w Workload) configSourceVolume() *corev1ac.VolumeApplyConfiguration {
 	replaced := w.ReplacedFiles()
 	own := corev1ac.ConfigMapProjection().WithName(w.Instance.Name + "-config").WithItems(keyToPath(ControlFile, ControlFile))
 	for _, file := range []string{MainFile, OptionsFile, ZonesFile} {
@@ -79,24 +87,18 @@ func (w Workload) configVolume() *corev1ac.VolumeApplyConfiguration {
 		projected.WithSources(corev1ac.VolumeProjection().WithConfigMap(
 			corev1ac.ConfigMapProjection().WithName(replaced[file]).WithItems(keyToPath(file, file))))
 	}
-	w.projectKeys(projected, KeyClauseEntry, "keys/")
-	return corev1ac.Volume().WithName(volumeConfig).WithProjected(projected)
+	return corev1ac.Volume().WithName(volumeConfigSource).WithProjected(projected)
 }
 
-// keyNamesVolume has the names of the keys, for the sidecar. It holds no secret.
-func (w Workload) keyNamesVolume() *corev1ac.VolumeApplyConfiguration {
+// keysVolume has an entry of each key ring, in a directory for each role.
+func (w Workload) keysVolume(name, entry string) *corev1ac.VolumeApplyConfiguration {
 	projected := corev1ac.ProjectedVolumeSource().WithDefaultMode(0o440)
-	w.projectKeys(projected, layout.KeyNamesEntry, "")
-	return corev1ac.Volume().WithName(volumeKeyNames).WithProjected(projected)
-}
-
-// projectKeys puts an entry of each key ring into a volume, in a directory for each role.
-func (w Workload) projectKeys(into *corev1ac.ProjectedVolumeSourceApplyConfiguration, entry, dir string) {
 	for _, role := range w.Config().keyRoles() {
-		into.WithSources(corev1ac.VolumeProjection().WithSecret(
+		projected.WithSources(corev1ac.VolumeProjection().WithSecret(
 			corev1ac.SecretProjection().WithName(KeyringSecretName(serving.KeyOwner(w.Instance), role)).
-				WithItems(keyToPath(entry, dir+string(role)+"/"+entry))))
+				WithItems(keyToPath(entry, string(role)+"/"+entry))))
 	}
+	return corev1ac.Volume().WithName(name).WithProjected(projected)
 }
 
 // CertificateSecretName returns the name, in the instance's namespace, of the Secret with the serving certificate of its

@@ -2,13 +2,10 @@ package named
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"path"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -256,15 +253,6 @@ func (w Workload) ConfigMap() (*corev1ac.ConfigMapApplyConfiguration, error) {
 	}
 	return corev1ac.ConfigMap(w.Instance.Name+"-config", w.Instance.Namespace).
 		WithLabels(w.Labels()).WithOwnerReferences(w.ownerReference()).WithData(files), nil
-}
-
-// configChecksum covers the files that named reads. Keys are not part of it: they change without a restart.
-func configChecksum(files map[string]string) string {
-	digest := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		fmt.Fprintf(digest, "%s\n%s\n", name, files[name])
-	}
-	return hex.EncodeToString(digest.Sum(nil))
 }
 
 // PodName returns the name of an instance's pod with the given ordinal.

@@ -128,7 +128,7 @@ func TestOnlyTheSidecarHasCredentials(t *testing.T) {
 			if has := m.Name == "kube-api-access"; has != (c.Name == "bindcar") && (has || c.Name == "bindcar" && !mounts(c, "kube-api-access")) {
 				t.Errorf("container %s: credentials of Kubernetes: %v", c.Name, has)
 			}
-			if m.Name == "config" && c.Name != "named" { // Its volume has the only projections of a ring's keys; see TestKeysReachNamedAlone.
+			if m.Name == "tsig-keys" && c.Name != "named" { // Its volume has the only projections of a ring's keys; see TestKeysReachNamedAlone.
 				t.Errorf("container %s sees the TSIG keys", c.Name)
 			}
 		}
@@ -166,10 +166,10 @@ func TestStatefulSet(t *testing.T) {
 func TestKeysReachNamedAlone(t *testing.T) {
 	for role, want := range map[v1beta1.ServerRole]map[string][]string{
 		v1beta1.RolePrimary: {
-			"config":    {"prod-update-keyring key.conf", "prod-transfer-keyring key.conf"},
+			"tsig-keys": {"prod-update-keyring key.conf", "prod-transfer-keyring key.conf"},
 			"key-names": {"prod-update-keyring names.json", "prod-transfer-keyring names.json"},
 		},
-		v1beta1.RoleSecondary: {"config": {"prod-transfer-keyring key.conf"}, "key-names": {"prod-transfer-keyring names.json"}},
+		v1beta1.RoleSecondary: {"tsig-keys": {"prod-transfer-keyring key.conf"}, "key-names": {"prod-transfer-keyring names.json"}},
 	} {
 		w := workload(t)
 		w.Instance.Spec.Role = role
@@ -334,7 +334,7 @@ func TestReplacedFiles(t *testing.T) {
 func filesFrom(set appsv1.StatefulSet) map[string]string {
 	files := map[string]string{}
 	for _, volume := range set.Spec.Template.Spec.Volumes {
-		if volume.Name != "config" {
+		if volume.Name != "config-source" {
 			continue
 		}
 		for _, source := range volume.Projected.Sources {

@@ -1,6 +1,14 @@
 // Package layout says where things are in a BIND pod: ports, folders and files, for those who describe the pod, run in it, and connect to
-// it. It imports nothing: the sidecar is built without Kubernetes.
+// it. It imports the standard library alone: the sidecar is built without Kubernetes.
 package layout
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // Ports inside a pod. DNS, the sidecar and its health are reachable from outside, the others only on loopback.
 const (
@@ -22,8 +30,10 @@ const (
 
 // Where things are inside a pod's containers.
 const (
-	// ConfigDir holds the rendered configuration.
+	// ConfigDir holds the configuration that the pod was made for.
 	ConfigDir = "/etc/bind"
+	// ConfigSourceDir is where the init container finds these files, as their ConfigMaps are now.
+	ConfigSourceDir = "/etc/lockstep/config"
 	// ConfigFile is the one named is started with.
 	ConfigFile = ConfigDir + "/named.conf"
 	// KeyDir holds a directory for each TSIG key, named after its role, with the entries of its Secret.
@@ -41,6 +51,15 @@ const (
 	// CertificateDir holds the sidecar's serving certificate and the authorities that verify its callers, for the sidecar alone.
 	CertificateDir = "/etc/bindcar/tls"
 )
+
+// ConfigChecksum is the digest of configuration files, by name.
+func ConfigChecksum(files map[string]string) string {
+	digest := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(digest, "%s\n%s\n", name, files[name])
+	}
+	return hex.EncodeToString(digest.Sum(nil))
+}
 
 // UserID is the user and group that every container of a pod runs as, the one of Debian's bind9 package.
 const UserID = 101
