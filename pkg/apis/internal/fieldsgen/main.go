@@ -96,9 +96,15 @@ func (p *page) writeKind(crd *apiextensionsv1.CustomResourceDefinition, version 
 	}
 	fmt.Fprint(p, "\n| field | type | |\n|---|---|---|\n")
 	for _, part := range []string{"spec", "status"} {
-		if schema, ok := version.Schema.OpenAPIV3Schema.Properties[part]; ok {
-			p.writeFields(part, schema)
+		schema, ok := version.Schema.OpenAPIV3Schema.Properties[part]
+		if !ok {
+			continue
 		}
+		if see := p.elsewhere(part, schema); see != "" {
+			fmt.Fprintf(p, "| %s | object | %s |\n", code(part), strings.TrimSpace(see))
+			continue
+		}
+		p.writeFields(part, schema)
 	}
 }
 
@@ -135,7 +141,7 @@ func (p *page) elsewhere(path string, field apiextensionsv1.JSONSchemaProps) str
 	if place := p.described[string(key)]; place != "" && len(key) > 1000 {
 		return " Fields: as in " + place + "."
 	}
-	p.described[string(key)] = code(path) + " of " + p.kind
+	p.described[string(key)] = fmt.Sprintf("%s of [%s](#%s)", code(path), p.kind, strings.ToLower(p.kind))
 	return ""
 }
 

@@ -35,6 +35,7 @@ func TestPage(t *testing.T) {
 		"## DNSEndpoint", "| Ready | string | `.status.conditions[?(@.type==\"Ready\")].status` |", "| `status.lastSyncTime` | string | ",
 		"| `spec.endpoints[].targets` | list of string | ", "| `spec.name`* | string | ", "| VPC-ID | string | `.status.vpcId` |",
 		"| `status.workspaceTemplateStatus.outputs` | map of string | ", "Fields: those of Kubernetes' conditions. |",
+		"| `status` | object | Fields: as in `status` of [AAAARecord](#aaaarecord). |",
 	} {
 		if !strings.Contains(string(page), row) {
 			t.Errorf("the page has no %s", row)
