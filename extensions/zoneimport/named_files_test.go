@@ -32,10 +32,13 @@ var namedFiles = map[string]struct {
 	"e2-nested-include-in-folder":           {reads: []string{`d/j:1 b 300 A 192.0.2.2`}},
 	"e3-ttl-only-in-included-file":          {reads: []string{`zone:2 a 300 A 192.0.2.1`}},
 	"e4-type-unknown-to-parser":             {listed: []string{`zone:5 a WKS`}},
-	"e4-types-of-today-and-of-old":          {reads: []string{`zone:10 admin 300 RP hostmaster txt`, `zone:11 www 300 A 192.0.2.80`}, listed: []string{`zone:5 a WKS`, `zone:6 b A6`, `zone:7 c NSAP`, `zone:8 d SINK`, `zone:9 e DOA`}},
-	"e5-plain-form-refused":                 {listed: []string{`zone:5 a GPOS`}},
-	"e6-no-addresses-in-apl":                {reads: []string{`zone:5 a 300 APL `}},
-	"e6-no-data":                            {reads: []string{`zone:5 a 300 TYPE65280 \# 0`}},
+	"e4-types-of-today-and-of-old": {reads: []string{
+		`zone:10 admin 300 RP hostmaster txt`, `zone:7 c 300 TYPE22 \# 20 47000580005a0000000001e133ffffff00016200`, `zone:8 d 300 TYPE40 \# 6 010203000000`,
+		`zone:9 e 300 TYPE259 \# 23 0000000100000002030a746578742f706c61696e000000`, `zone:11 www 300 A 192.0.2.80`,
+	}, listed: []string{`zone:5 a WKS`, `zone:6 b A6`}},
+	"e5-plain-form-refused":  {reads: []string{`zone:5 a 300 GPOS -32.6882 116.8652 10.0`}},
+	"e6-no-addresses-in-apl": {reads: []string{`zone:5 a 300 APL `}},
+	"e6-no-data":             {reads: []string{`zone:5 a 300 TYPE65280 \# 0`}},
 	"e7-parameters-of-a-service": {reads: []string{
 		`zone:7 _dns 300 SVCB 1 dot alpn="dot" dohpath="/dns-query{?dns}"`, `zone:5 a 300 HTTPS 1 . alpn="h2,h3" port="8443" ipv4hint="192.0.2.1,192.0.2.2"`,
 		`zone:6 b 300 HTTPS 1 svc alpn="a\\\044b,c" key65333="x\ y\;("`, `zone:8 c 300 HTTPS 1 . alpn="h2" no-default-alpn=""`,

@@ -119,6 +119,52 @@ spec:
   name: cdn
   target: cdn.example.net
 `
+	// hosts are named by records of their zone, which lead nowhere, and by others, which do not.
+	hosts = `
+apiVersion: bindy.firestoned.io/v1beta1
+kind: NSRecord
+metadata: {name: glueless, labels: {zone: z}}
+spec: {name: sub, nameserver: ns.sub}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: NSRecord
+metadata: {name: nowhere, labels: {zone: z}}
+spec: {name: lab, nameserver: ns9}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: DNSRecord
+metadata: {name: several, labels: {zone: z}}
+spec: {name: dept, type: NS, data: [ns1, ns.lab, ns.dept, ns.elsewhere.test., ns2]}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: ARecord
+metadata: {name: glue, labels: {zone: z}}
+spec: {name: ns.dept, ipv4Addresses: [192.0.2.1]}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: MXRecord
+metadata: {name: mx, labels: {zone: z}}
+spec: {name: "@", priority: 10, mailServer: blog}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: SRVRecord
+metadata: {name: sip, labels: {zone: z}}
+spec: {name: _sip._tcp, priority: 1, weight: 1, port: 5060, target: blog}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: MXRecord
+metadata: {name: none, labels: {zone: z}}
+spec: {name: nomail, priority: 10, mailServer: mail}
+---
+apiVersion: externaldns.k8s.io/v1alpha1
+kind: DNSEndpoint
+metadata: {name: by-endpoint}
+spec:
+  endpoints:
+  - {dnsName: ns2.example.com, recordType: A, targets: [192.0.2.2]}
+  - {dnsName: e.example.com, recordType: NS, targets: [blog.example.com, ns.e.example.com, ns7.example.com]}
+  - {dnsName: e.example.org, recordType: NS, targets: [ns.e.example.org]}
+`
 )
 
 func TestRun(t *testing.T) {
@@ -136,6 +182,20 @@ func TestRun(t *testing.T) {
 		"in doubt, strict": {manifests: map[string]string{"all.yaml": good + "---" + doubt}, strict: true, refused: true, want: []string{"warning"}},
 		"traps":            {manifests: map[string]string{"all.yaml": good + "---" + traps}, want: []string{"all.yaml:24: warning: TXTRecord default/spf: spec.text: the quotes become part of the value", `all.yaml:31: warning: DNSEndpoint default/apex: spec.endpoints[0].targets: "site-verification=abc" begins like`, "all.yaml:38: warning: CNAMERecord default/cdn: spec.target \"cdn.example.net\" has no final dot"}},
 		"traps, strict":    {manifests: map[string]string{"all.yaml": good + "---" + strings.Split(traps, "---")[0]}, strict: true, refused: true, want: []string{"[quotes]"}},
+		"hosts of the zone": {manifests: map[string]string{"all.yaml": good + "---" + hosts}, want: []string{
+			"all.yaml:24: warning: NSRecord default/glueless: spec.nameserver: ns.sub.example.com. is inside what it serves and has no address here",
+			"all.yaml:29: warning: NSRecord default/nowhere: spec.nameserver: ns9.example.com. has no address in this zone",
+			"all.yaml:44: warning: MXRecord default/mx: spec.mailServer: blog.example.com. is an alias, and MX records must name the host itself (RFC 2181 section 10.3) [alias-target]",
+			"all.yaml:49: warning: SRVRecord default/sip: spec.target: blog.example.com. is an alias, and SRV records",
+			"all.yaml:62: warning: DNSEndpoint default/by-endpoint: spec.endpoints[1].targets: blog.example.com. is an alias",
+			"all.yaml:62: warning: DNSEndpoint default/by-endpoint: spec.endpoints[1].targets: ns.e.example.com. is inside",
+			"all.yaml:63: warning: DNSEndpoint default/by-endpoint: spec.endpoints[2].dnsName: no DNSZone takes",
+		}},
+		"hosts of the zone, strict": {manifests: map[string]string{"all.yaml": good + "---" + strings.Split(hosts, "---")[0]}, strict: true, refused: true, want: []string{"[missing-glue]"}},
+		"hosts that come later":     {manifests: map[string]string{"a.yaml": strings.Split(hosts, "---")[0], "b.yaml": good, "c.yaml": strings.Replace(conflict, "name: blog", "name: ns.sub", 2)}},
+		"own name servers on others' servers": {manifests: map[string]string{"all.yaml": strings.Replace(good, "clusterRef: dns", "providerRefs: [{name: corp}]", 1) + "---" + hosts}, want: []string{
+			"all.yaml:12: warning: DNSZone default/z: spec.providerRefs", "[missing-glue]", "[missing-glue]", "DNSRecord default/several: spec.data: ns1.example.com. has no address in this zone", "[alias-target]", "[alias-target]", "[alias-target]", "[missing-glue]", "no DNSZone takes",
+		}},
 		"in doubt, by line": {manifests: map[string]string{"all.yaml": doubts}, want: []string{
 			"all.yaml:8: warning: DNSZone default/q: spec.clusterRef: there is no Bind9Cluster nodns", "all.yaml:9: warning: DNSZone default/q: spec.providerRefs: there is no DNSProvider nobody",
 			"all.yaml:12: warning: DNSZone default/q: spec.bind9InstancesFrom[0].selector: selects no Bind9Instance", "all.yaml:13: warning: DNSZone default/q: spec.nameServers: ns2.example.net. and ns3.example.net. have one address",

@@ -1,12 +1,16 @@
 package declaration
 
 import (
+	"cmp"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
@@ -18,12 +22,12 @@ func TestDataLikeBIND(t *testing.T) {
 	if err != nil {
 		t.Fatal("this test needs named-compilezone: `apt-get install bind9-utils`")
 	}
-	compile := func(t *testing.T, records string) (plain string, err error) {
-		zone := filepath.Join(t.TempDir(), "zone")
+	compile := func(t *testing.T, form, records string) (zone string, err error) {
+		zone = filepath.Join(t.TempDir(), "zone")
 		if err := os.WriteFile(zone, []byte("$TTL 1\n@ SOA a. b. 1 2 3 4 5\n@ NS a.\n"+records), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		output, err := exec.CommandContext(t.Context(), judge, "-i", "none", "-k", "ignore", "-f", "text", "-F", "text", "-s", "full", "-o", zone+".plain",
+		output, err := exec.CommandContext(t.Context(), judge, "-i", "none", "-k", "ignore", "-f", "text", "-F", form, "-s", "full", "-o", zone+".plain",
 			"example.com", zone).CombinedOutput()
 		if err != nil {
 			return string(output), err
@@ -49,7 +53,7 @@ func TestDataLikeBIND(t *testing.T) {
 		default:
 			t.Run(record, func(t *testing.T) {
 				t.Parallel()
-				if plain, err := compile(t, "x "+record+"\n"); err == nil {
+				if plain, err := compile(t, "text", "x "+record+"\n"); err == nil {
 					t.Errorf("BIND takes it: %s", plain)
 				}
 			})
@@ -59,10 +63,15 @@ func TestDataLikeBIND(t *testing.T) {
 	for i, record := range taken {
 		fmt.Fprintf(&records, "x%d %s\n", i, record)
 	}
-	plain, err := compile(t, records.String())
+	plain, err := compile(t, "text", records.String())
 	if err != nil {
 		t.Fatal(plain)
 	}
+	raw, err := compile(t, "raw", records.String())
+	if err != nil {
+		t.Fatal(raw)
+	}
+	wire := readRaw(t, raw)
 	values := map[string]string{}
 	for line := range strings.Lines(plain) {
 		fields := strings.Fields(line)
@@ -82,7 +91,44 @@ func TestDataLikeBIND(t *testing.T) {
 		if want := values[fmt.Sprintf("x%d.example.com.", i)]; d.rdata[0] != want {
 			t.Errorf("%s: %q, and BIND has %q", record, d.rdata[0], want)
 		}
+		const head = 1 + 2 + 2 + 4 + 2 // the root, type, class, TTL, length
+		sent, n := make([]byte, dns.MaxMsgSize), head
+		rr, err := rrset.ToRR(rrset.Key{Name: ".", Type: d.rrtype}, 0, cmp.Or(d.spelled[d.rdata[0]], d.rdata[0]))
+		if err == nil {
+			n, err = dns.PackRR(rr, sent, 0, nil, false)
+		}
+		if want := wire[fmt.Sprintf("x%d.example.com.", i)]; err != nil || hex.EncodeToString(sent[head:n]) != want {
+			t.Errorf("%s: the bytes %x, %v, and BIND has %s", record, sent[head:n], err, want)
+		}
 	}
+}
+
+// readRaw reads BIND's raw form of a zone: the bytes of the last record of each name in hexadecimal.
+func readRaw(t *testing.T, zone string) map[string]string {
+	t.Helper()
+	const fileHeader, setHeader = 24, 20
+	number := func(off, size int) (n int) {
+		for _, c := range []byte(zone[off : off+size]) {
+			n = n<<8 | int(c)
+		}
+		return n
+	}
+	found := map[string]string{}
+	for off := fileHeader; off < len(zone); {
+		// Of a set: its size, class, type, covered type, TTL and number of records, and the size of its name.
+		end, count, at := off+number(off, 4), number(off+14, 4), off+setHeader+number(off+18, 2)
+		name, _, err := dns.UnpackDomainName([]byte(zone[off+setHeader:at]), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range count {
+			size := number(at, 2)
+			found[name] = hex.EncodeToString([]byte(zone[at+2 : at+2+size]))
+			at += 2 + size
+		}
+		off = end
+	}
+	return found
 }
 
 // TestMessagesOfData: whoever wrote data that cannot be read is told what is wrong with it, and what to write.

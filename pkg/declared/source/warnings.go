@@ -38,34 +38,44 @@ func (r *zoneRevision) warnOfHosts() {
 	}
 }
 
-// hostWarning warns when a record names a host inside the zone that cannot be reached: it has no address, or is an alias where DNS wants
-// the host itself (RFC 2181 section 10.3).
 func (r *zoneRevision) hostWarning(k rrset.Key, host string) string {
+	_, text := zoneContent{r.Name, func(key rrset.Key) bool { _, ok := r.sets.Get(key); return ok }}.warnOfHost(k, host)
+	return text
+}
+
+// WarnOfHost warns when an RRset of the zone names a host inside the zone that cannot be reached: it has no address, or is an alias where DNS
+// wants the host itself (RFC 2181 section 10.3, RFC 2782). The text is empty if there is nothing to warn of.
+func (z *Zone) WarnOfHost(k rrset.Key, host string) (alias bool, text string) {
+	return zoneContent{z.Name, func(key rrset.Key) bool { _, ok := z.RRsets.Get(key); return ok }}.warnOfHost(k, host)
+}
+
+// zoneContent is what a zone has.
+type zoneContent struct {
+	apex string
+	has  func(rrset.Key) bool
+}
+
+func (z zoneContent) warnOfHost(k rrset.Key, host string) (alias bool, text string) {
 	switch {
-	case host == "." || !rrset.IsSubdomain(host, r.Name) || r.hasAddress(host):
-		return ""
-	case r.hasRRset(host, dns.TypeCNAME):
-		return fmt.Sprintf("%s is an alias, and %s records must name the host itself (RFC 2181 section 10.3)", host, dns.Type(k.Type))
-	case k.Type == dns.TypeNS && k.Name != r.Name && rrset.IsSubdomain(host, k.Name):
-		return fmt.Sprintf("%s is inside what it serves and has no address here, so nobody can find it; publish one with an ARecord or AAAARecord", host)
-	case r.isDelegated(host) || r.hasWildcard(host):
-		return ""
+	case host == "." || !rrset.IsSubdomain(host, z.apex) || z.hasAddress(host):
+		return false, ""
+	case z.has(rrset.Key{Name: host, Type: dns.TypeCNAME}):
+		return true, fmt.Sprintf("%s is an alias, and %s records must name the host itself (RFC 2181 section 10.3)", host, dns.Type(k.Type))
+	case k.Type == dns.TypeNS && k.Name != z.apex && rrset.IsSubdomain(host, k.Name):
+		return false, fmt.Sprintf("%s is inside what it serves and has no address here, so nobody can find it; publish one with an ARecord or AAAARecord", host)
+	case z.isDelegated(host) || z.hasWildcard(host):
+		return false, ""
 	}
-	return fmt.Sprintf("%s has no address in this zone; publish one with an ARecord or AAAARecord", host)
+	return false, fmt.Sprintf("%s has no address in this zone; publish one with an ARecord or AAAARecord", host)
 }
 
-func (r *zoneRevision) hasRRset(name string, rrtype uint16) bool {
-	_, ok := r.sets.Get(rrset.Key{Name: name, Type: rrtype})
-	return ok
+func (z zoneContent) hasAddress(name string) bool {
+	return z.has(rrset.Key{Name: name, Type: dns.TypeA}) || z.has(rrset.Key{Name: name, Type: dns.TypeAAAA})
 }
 
-func (r *zoneRevision) hasAddress(name string) bool {
-	return r.hasRRset(name, dns.TypeA) || r.hasRRset(name, dns.TypeAAAA)
-}
-
-func (r *zoneRevision) isDelegated(name string) bool {
-	for cut := range r.tree.cutsAbove(r.tree.nodeAt(name)) {
-		if r.hasRRset(cut.name, dns.TypeNS) {
+func (z zoneContent) isDelegated(name string) bool {
+	for ; name != z.apex; name = rrset.ParentName(name) {
+		if z.has(rrset.Key{Name: name, Type: dns.TypeNS}) {
 			return true
 		}
 	}
@@ -73,10 +83,10 @@ func (r *zoneRevision) isDelegated(name string) bool {
 }
 
 // hasWildcard reports whether a wildcard above a name may give it an address.
-func (r *zoneRevision) hasWildcard(name string) bool {
-	for name != r.Name {
+func (z zoneContent) hasWildcard(name string) bool {
+	for name != z.apex {
 		name = rrset.ParentName(name)
-		if wild := "*." + name; r.hasAddress(wild) || r.hasRRset(wild, dns.TypeCNAME) {
+		if wild := "*." + name; z.hasAddress(wild) || z.has(rrset.Key{Name: wild, Type: dns.TypeCNAME}) {
 			return true
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,20 +97,17 @@ func (h header) readRdata(words []word, origin name) (rdata, error) {
 	return readRdata(h.rrtype, words, origin)
 }
 
-// readOtherwise are types whose text package rrset reads in other forms than BIND writes.
-var readOtherwise = map[uint16]bool{dns.TypeGPOS: true, dns.TypeNID: true, dns.TypeL64: true, dns.TypeX25: true, dns.TypeISDN: true}
-
 // readOther reads the words behind a type that has no form here. What package rrset cannot read, BIND may.
 func readOther(rrtype uint16, words []word, origin name) rdata {
 	written, size := writeWords(rrtype, words)
 	if !ReadsRdata(rrtype) {
 		return rdata{size: size}
 	}
-	if (readOtherwise[rrtype] || dns.TypeToRR[rrtype] == nil) && !isGeneric(rrtype, words) {
+	if !rrset.ReadsText(rrtype) && !isGeneric(rrtype, words) {
 		return rdata{size: size, problem: rrset.TypeName(rrtype) + ` data is read in the form of RFC 3597 only: \# LENGTH HEX`}
 	}
-	if !isGeneric(rrtype, words) && !asBINDWrites(rrtype, words) {
-		return rdata{size: size, problem: fmt.Sprintf("BIND reads no %s record with the data %s", rrset.TypeName(rrtype), written)}
+	if rrtype == dns.TypeURI && !isGeneric(rrtype, words) && slices.IndexFunc(words, func(w word) bool { return w.quoted }) != 2 {
+		return rdata{size: size, problem: "BIND reads no URI record without quotes around its target: " + written}
 	}
 	text, _, err := rrset.ParseRelative(rrtype, written, origin.text)
 	if err == nil {
@@ -121,20 +117,6 @@ func readOther(rrtype uint16, words []word, origin name) rdata {
 		return rdata{size: size, problem: err.Error()}
 	}
 	return rdata{text: text, size: size}
-}
-
-// locationWord is a number of a LOC record as BIND reads it, in degrees, minutes, seconds or meters, or a direction.
-var locationWord = regexp.MustCompile(`^(-?[0-9]+([.][0-9]{0,2})?m?|[0-9]+[.][0-9]{3}|[NSEW])$`)
-
-// asBINDWrites is false for words that package rrset takes and BIND does not.
-func asBINDWrites(rrtype uint16, words []word) bool {
-	switch rrtype {
-	case dns.TypeURI:
-		return len(words) == 3 && words[2].quoted
-	case dns.TypeLOC:
-		return !slices.ContainsFunc(words, func(w word) bool { return !locationWord.MatchString(w.text) })
-	}
-	return true
 }
 
 // lineEnds writes the line ends in a quoted word as escapes; a pair of backslashes stays as it is.

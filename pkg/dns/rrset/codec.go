@@ -1,6 +1,7 @@
 package rrset
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"strings"
@@ -63,15 +64,29 @@ func ParseRelative(rrtype uint16, rdata, origin string) (canonical, spelled stri
 	if err := checkWritten(rrtype, rdata); err != nil {
 		return "", "", fmt.Errorf("%s rdata %q: %w", TypeName(rrtype), shorten(rdata), err)
 	}
-	rr, err := parseGeneric(dns.RR_Header{Name: ".", Rrtype: rrtype, Class: dns.ClassINET}, rdata, origin)
+	rr, err := ParseRR(dns.RR_Header{Name: ".", Rrtype: rrtype, Class: dns.ClassINET}, rdata, origin)
 	if err != nil {
 		return "", "", fmt.Errorf("%s rdata %q: %w", TypeName(rrtype), shorten(rdata), explainUnread(rrtype, rdata, err))
 	}
 	_, _, canonical = FromRR(rr)
+	if isRaw(rrtype, rdata) && !isSame(rr, canonical) {
+		return "", "", fmt.Errorf("%s rdata %q: %w", TypeName(rrtype), shorten(rdata), explainUnread(rrtype, rdata, errNotItsBytes))
+	}
 	if spelled = canonical; hasFoldedNames(rr) {
 		spelled = printRR(rr)
 	}
 	return canonical, spelled, nil
+}
+
+// isSame reports whether canonical rdata stands for an RR, but for upper and lower case.
+func isSame(rr dns.RR, canonical string) bool {
+	raw, err := rdataOf(rr)
+	again, errAgain := ToRR(Key{Name: ".", Type: rr.Header().Rrtype}, 0, canonical)
+	if err != nil || errAgain != nil {
+		return false
+	}
+	packed, err := rdataOf(again)
+	return err == nil && bytes.Equal(bytes.ToLower(raw), bytes.ToLower(packed))
 }
 
 // HasRules reports whether package rrset, not miekg/dns, defines the text of a type.

@@ -1,9 +1,12 @@
 package rrset
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 
@@ -57,7 +60,7 @@ func ParseSOA(rdata string) (SOA, error) {
 func genericCodec(rrtype uint16) rdataCodec {
 	build := func(h dns.RR_Header, rdata string) (dns.RR, error) {
 		h.Name, h.Rrtype = dns.Fqdn(h.Name), rrtype
-		return parseGeneric(h, rdata, ".")
+		return ParseRR(h, rdata, ".")
 	}
 	return rdataCodec{
 		parse: func(s string) (string, error) {
@@ -75,25 +78,24 @@ func genericCodec(rrtype uint16) rdataCodec {
 // discovery is the flag in the type of an AMTRELAY's relay (RFC 8777 section 4.2.2). miekg/dns loses the relay beside it.
 const discovery = 0x80
 
-// parseGeneric reads rdata, with names relative to an origin, by miekg/dns' parser of zone files.
-func parseGeneric(h dns.RR_Header, rdata, origin string) (dns.RR, error) {
+// ParseRR makes an RR of rdata as a zone file has it, with names relative to an origin. It is for types without rules of their own.
+func ParseRR(h dns.RR_Header, rdata, origin string) (dns.RR, error) {
 	if strings.ContainsAny(rdata, "\r\n") {
 		return nil, errors.New("rdata must be one line")
 	}
-	var numbered []dns.SVCBKeyValue
-	switch {
+	var cut []parameter
+	switch write := encoders[h.Rrtype]; {
 	case isRaw(h.Rrtype, rdata):
-	case h.Rrtype == dns.TypeLOC:
-		rdata = completeLocation(rdata)
+		return parseRaw(h, rdata)
+	case write != nil:
+		return encode(h, rdata, origin, write)
 	case h.Rrtype == dns.TypeSVCB || h.Rrtype == dns.TypeHTTPS:
 		var err error
-		if rdata, numbered, err = cutNumberedKeys(rdata); err != nil {
+		if rdata, cut, err = cutParameters(rdata); err != nil {
 			return nil, err
 		}
-	case h.Rrtype == dns.TypeNAPTR:
-		rdata = quoteTexts(rdata)
 	default:
-		rdata = replaceMnemonics(h.Rrtype, rdata)
+		rdata = respell(h.Rrtype, rdata)
 	}
 	// The owner is the root: the parser would take some owners for directives.
 	parser := dns.NewZoneParser(strings.NewReader(fmt.Sprintf(". %d IN %s %s\n", h.Ttl, dns.Type(h.Rrtype), rdata)), origin, "")
@@ -105,22 +107,131 @@ func parseGeneric(h dns.RR_Header, rdata, origin string) (dns.RR, error) {
 	case rr == nil:
 		return nil, errors.New("the rdata is empty")
 	}
-	if relay, ok := rr.(*dns.AMTRELAY); ok && relay.GatewayType > discovery && !isRaw(h.Rrtype, rdata) {
+	if relay, ok := rr.(*dns.AMTRELAY); ok && relay.GatewayType > discovery {
 		return nil, errors.New("a relay with the discovery flag is not supported")
 	}
-	addParameters(rr, numbered)
-	rr, err := repackRR(rr)
-	if err == nil {
-		rr.Header().Name = h.Name
+	*rr.Header() = h
+	if len(cut) > 0 {
+		return addParameters(rr, cut)
 	}
-	return rr, err
+	raw, err := rdataOf(rr)
+	if err != nil {
+		return nil, err
+	}
+	return fromBytes(h, raw) // Different spellings of the same data have the same bytes.
+}
+
+// parseRaw reads the form of RFC 3597 section 5.
+func parseRaw(h dns.RR_Header, rdata string) (dns.RR, error) {
+	words := strings.Fields(rdata)
+	raw, err := hex.DecodeString(strings.Join(words[2:], ""))
+	if size, errSize := strconv.ParseUint(words[1], 10, 16); err != nil || errSize != nil || int(size) != len(raw) {
+		return nil, errNotItsBytes
+	}
+	return fromBytes(h, raw)
+}
+
+var errNotItsBytes = errors.New("the bytes are no data of this type")
+
+// opaque are types of which BIND takes data that miekg/dns refuses or changes, with what BIND takes.
+var opaque = map[uint16]func(raw []byte) error{
+	dns.TypeSVCB:  checkService,
+	dns.TypeHTTPS: checkService,
+	dns.TypeAPL:   checkNetworks,
+	dns.TypeURI:   checkTarget,
+}
+
+// checkTarget checks that priority and weight are before the target of a URI record.
+func checkTarget(raw []byte) error {
+	if len(raw) < 2+2 {
+		return errNotItsBytes
+	}
+	return nil
+}
+
+// checkNetworks checks the bytes of an address prefix list as BIND does.
+func checkNetworks(raw []byte) error {
+	const head, longest = 4, 0x7f
+	for len(raw) > 0 {
+		if len(raw) < head || len(raw)-head < int(raw[3]&longest) {
+			return errNotItsBytes
+		}
+		size := map[uint16]int{1: net.IPv4len, 2: net.IPv6len}[binary.BigEndian.Uint16(raw)]
+		length := int(raw[3] & longest)
+		if size > 0 && (int(raw[2]) > 8*size || length > size) || length > 0 && raw[head+length-1] == 0 {
+			return errNotItsBytes
+		}
+		raw = raw[head+length:]
+	}
+	return nil
+}
+
+// fromBytes makes an RR of rdata, of the Go type of miekg/dns if that packs to the same bytes.
+func fromBytes(h dns.RR_Header, rdata []byte) (dns.RR, error) {
+	raw := &dns.RFC3597{Hdr: h, Rdata: hex.EncodeToString(rdata)}
+	if dns.TypeToRR[h.Rrtype] == nil {
+		return raw, nil
+	}
+	if known, ok := unpackRawRdata(raw); ok && (len(rdata) > 0 || h.Rrtype == dns.TypeAPL || h.Rrtype == dns.TypeNULL) {
+		if again, err := rdataOf(known); err == nil && bytes.Equal(again, rdata) {
+			return known, nil
+		}
+	}
+	check := opaque[h.Rrtype]
+	if check == nil {
+		return nil, errNotItsBytes
+	}
+	return raw, check(rdata)
+}
+
+// rdataOf packs the rdata of an RR.
+func rdataOf(rr dns.RR) ([]byte, error) {
+	const slack, head = 16, 2 + 2 + 4 + 2 // type, class, TTL, length
+	packed := make([]byte, dns.Len(rr)+slack)
+	n, err := dns.PackRR(rr, packed, 0, nil, false)
+	if err != nil {
+		return nil, err
+	}
+	_, begin, err := dns.UnpackDomainName(packed, 0)
+	if err != nil {
+		return nil, err
+	}
+	return packed[begin+head : n], nil
+}
+
+// UnpackRR reads the record at an offset of a message, and returns where the next one begins. Data that servers take and miekg/dns refuses stays
+// bytes: one record must not keep a whole zone from being read.
+func UnpackRR(message []byte, off int) (rr dns.RR, next int, err error) {
+	if rr, next, err = dns.UnpackRR(message, off); err == nil {
+		return rr, next, nil
+	}
+	name, begin, errName := dns.UnpackDomainName(message, off)
+	const head = 2 + 2 + 4 + 2 // type, class, TTL, length
+	if errName != nil || len(message)-begin < head {
+		return nil, next, err
+	}
+	field := message[begin:]
+	h := dns.RR_Header{Name: name, Rrtype: binary.BigEndian.Uint16(field), Class: binary.BigEndian.Uint16(field[2:]),
+		Ttl: binary.BigEndian.Uint32(field[4:]), Rdlength: binary.BigEndian.Uint16(field[8:])}
+	check, end := opaque[h.Rrtype], head+int(h.Rdlength)
+	if check == nil || len(field) < end || check(field[head:end]) != nil {
+		return nil, next, err
+	}
+	return &dns.RFC3597{Hdr: h, Rdata: hex.EncodeToString(field[head:end])}, begin + end, nil
 }
 
 // genericText prints rdata as miekg/dns does. miekg/dns adds the elements of a list to the text one by one, which takes seconds for a
 // record of 64 KiB: here the record is printed without its list, and then the list.
 func genericText(rr dns.RR) string {
-	if null, ok := rr.(*dns.NULL); ok { // It has no text of its own (RFC 1035 section 3.3.10).
-		return rawText([]byte(null.Data))
+	switch r := rr.(type) {
+	case *dns.NULL: // It has no text of its own (RFC 1035 section 3.3.10).
+		return rawText([]byte(r.Data))
+	case *dns.URI: // miekg/dns reads the target as it is, and takes a backslash in it for an escape when it writes it.
+		return fmt.Sprintf("%d %d %s", r.Priority, r.Weight, appendQuoted(nil, r.Target))
+	case *dns.LOC:
+		if raw, err := rdataOf(r); r.Version != 0 && err == nil {
+			return rawText(raw)
+		}
 	}
 	if hasFoldedNames(rr) {
 		rr = dns.Copy(rr)
@@ -214,17 +325,6 @@ func serviceParameters(values []dns.SVCBKeyValue) (parameters []string) {
 		parameters = append(parameters, v.Key().String()+`="`+v.String()+`"`)
 	}
 	return parameters
-}
-
-// repackRR packs and unpacks an RR: different spellings of the same data have the same wire form.
-func repackRR(rr dns.RR) (dns.RR, error) {
-	wire := make([]byte, dns.MaxMsgSize)
-	n, err := dns.PackRR(rr, wire, 0, nil, false)
-	if err != nil {
-		return nil, err
-	}
-	again, _, err := dns.UnpackRR(wire[:n], 0)
-	return again, err
 }
 
 // unpackRawRdata converts raw rdata (RFC 3597) of a type that miekg/dns knows.

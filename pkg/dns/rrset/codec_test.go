@@ -267,6 +267,50 @@ func BenchmarkFromRR(b *testing.B) {
 	}
 }
 
+// What miekg/dns cannot read of a message is read as bytes, if BIND takes it; nothing else is.
+func TestUnpackRR(t *testing.T) {
+	for rdata, want := range map[string]string{
+		`HTTPS \# 23 0001000006001000000000000000000000ffffc0000201`: "",
+		`SVCB \# 7 000100ffff0000`:                                   "",
+		`APL \# 5 0003180101`:                                        "",
+		`APL 1:192.0.2.1/24`:                                         "",
+		`HTTPS 1 . alpn=h2`:                                          "",
+		`TXT "x"`:                                                    "",
+		`HTTPS \# 8 0001000003000101`:                                "bad svcbport",
+		`APL \# 4 00012100`:                                          "APL prefix too long",
+		`A \# 3 c00002`:                                              "overflow unpacking a",
+	} {
+		mnemonic, text, _ := strings.Cut(rdata, " ")
+		h := dns.RR_Header{Name: "a.example.", Rrtype: dns.StringToType[mnemonic], Class: dns.ClassINET, Ttl: 7}
+		var rr dns.RR = &dns.RFC3597{Hdr: h}
+		if digits, ok := strings.CutPrefix(text, `\# `); ok {
+			rr = &dns.RFC3597{Hdr: h, Rdata: strings.Fields(digits)[1]}
+		} else if made, err := ToRR(Key{h.Name, h.Rrtype}, h.Ttl, text); err == nil {
+			rr = made
+		}
+		message := make([]byte, 3+100)
+		n, err := dns.PackRR(rr, message, 3, nil, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, next, err := UnpackRR(message[:n], 3)
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, %v, want %q", rdata, got, err, want)
+			}
+			continue
+		}
+		if err != nil || next != n || got.Header().Ttl != 7 {
+			t.Errorf("%s: %v, %v, next %d of %d", rdata, got, err, next, n)
+			continue
+		}
+		key, _, canonical := FromRR(got)
+		if want, err := Parse(key, text); err != nil || canonical != want {
+			t.Errorf("%s: %q, want %q, %v", rdata, canonical, want, err)
+		}
+	}
+}
+
 // Different spellings of the same data have one canonical form, and that form is read again.
 func TestSpellings(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -278,6 +322,15 @@ func TestSpellings(t *testing.T) {
 		"a flag by number":        {dns.TypeHTTPS, []string{`1 . alpn=h2 no-default-alpn`, `1 . key2 alpn=h2`, `1 . key2= alpn=h2`}},
 		"a private key":           {dns.TypeHTTPS, []string{`1 . key65280="a key3=b" port=1`, `1 . key65280=a\032key3=b key3=\000\001`}},
 		"minutes without seconds": {dns.TypeLOC, []string{"52 22 0 N 4 53 0 E 2m", "52 22 N 4 53 E 2.00", "52  22 N 4 53 0.000 E 2m 1m 10000m 10m"}},
+		"a hint of IPv4":          {dns.TypeHTTPS, []string{`1 . ipv6hint=::ffff:192.0.2.1`, `1 . ipv6hint="::FFFF:c000:201"`, `\# 23 0001000006001000000000000000000000ffffc0000201`}},
+		"the reserved key":        {dns.TypeSVCB, []string{`1 . alpn=h2 key65535=x`, `1 . key65535="\120" alpn="h2"`, `\# 15 00010000010003026832ffff000178`}},
+		"bits of a host":          {dns.TypeAPL, []string{`1:192.0.2.1/24`, `\# 8 00011804c0000201`}},
+		"an unknown family":       {dns.TypeAPL, []string{`\# 5 0003180101`}},
+		"an unknown version":      {dns.TypeLOC, []string{`\# 16 01121613800000008000000000989680`}},
+		"a backslash in a target": {dns.TypeURI, []string{`1 2 "a\\b\"c"`, `1 2 "\097\092b\034c"`, `\# 9 00010002615c622263`}},
+		"an access point":         {typeNSAP, []string{`0x47.0005.80`, `0X47000580`, `\# 4 47000580`}},
+		"a wallet":                {typeWALLET, []string{`BTC x`, `"BTC" "x"`, `\# 6 034254430178`}},
+		"an identifier":           {dns.TypeNID, []string{`10 0014:4fff:0000:ee64`, `10 14:4FFF:0:ee64`}},
 		"degrees alone":           {dns.TypeLOC, []string{"52 0 0 N 4 0 0 E 0m", "52 N 4 E 0m", "52 0 N 4 E 0m"}},
 		"bytes of a location":     {dns.TypeLOC, []string{"0 0 0 N 0 0 0 E 0m", `\# 16 00121613 80000000 80000000 00989680`}},
 		"a digest by name":        {dns.TypeDS, []string{"1 8 1 00112233445566778899AABBCCDDEEFF00112233", "1 RSASHA256 SHA-1 00112233445566778899aabbccddeeff 00112233", "1 rsasha256 sha1 00112233445566778899AABBCCDDEEFF00112233"}},

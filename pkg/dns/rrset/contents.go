@@ -1,9 +1,9 @@
 package rrset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -40,11 +40,21 @@ var contentChecks = map[uint16]func(dns.RR) error{
 	dns.TypeTA:     checkOf(func(r *dns.TA) error { return checkDigest(dns.TypeTA, r.DigestType, r.Digest) }),
 	dns.TypeSSHFP:  checkOf(func(r *dns.SSHFP) error { return checkDigest(dns.TypeSSHFP, r.Type, r.FingerPrint) }),
 	dns.TypeZONEMD: checkOf(func(r *dns.ZONEMD) error { return checkDigest(dns.TypeZONEMD, r.Hash, r.Digest) }),
-	dns.TypeHTTPS:  checkOf(func(r *dns.HTTPS) error { return checkParameters(r.Value) }),
-	dns.TypeSVCB:   checkOf(func(r *dns.SVCB) error { return checkParameters(r.Value) }),
-	dns.TypeTLSA:   checkOf(func(r *dns.TLSA) error { return checkEnd(r.Certificate, "usage, selector and matching type") }),
-	dns.TypeSMIMEA: checkOf(func(r *dns.SMIMEA) error { return checkEnd(r.Certificate, "usage, selector and matching type") }),
-	dns.TypeCERT:   checkOf(func(r *dns.CERT) error { return checkEnd(r.Certificate, "type, key tag and algorithm") }),
+	dns.TypeHTTPS:  checkBytes(checkService),
+	dns.TypeSVCB:   checkBytes(checkService),
+	dns.TypeIPSECKEY: checkOf(func(r *dns.IPSECKEY) error {
+		return cmp.Or(checkGateway(r.GatewayType), checkEnd(r.PublicKey, "precedence, gateway type, algorithm and gateway"))
+	}),
+	dns.TypeX25: checkOf(func(r *dns.X25) error {
+		if len(r.PSDNAddress) < 4 || strings.Trim(r.PSDNAddress, "0123456789") != "" {
+			return errors.New("an X.25 address has four digits or more (RFC 1183 section 3.1)")
+		}
+		return nil
+	}),
+	dns.TypeAMTRELAY: checkOf(func(r *dns.AMTRELAY) error { return checkGateway(r.GatewayType &^ discovery) }),
+	dns.TypeTLSA:     checkOf(func(r *dns.TLSA) error { return checkEnd(r.Certificate, "usage, selector and matching type") }),
+	dns.TypeSMIMEA:   checkOf(func(r *dns.SMIMEA) error { return checkEnd(r.Certificate, "usage, selector and matching type") }),
+	dns.TypeCERT:     checkOf(func(r *dns.CERT) error { return checkEnd(r.Certificate, "type, key tag and algorithm") }),
 	dns.TypeNAPTR: checkOf(func(r *dns.NAPTR) error {
 		text, _, err := nextString(`"` + r.Regexp + `"`)
 		if err == nil {
@@ -63,6 +73,24 @@ func checkOf[R dns.RR](check func(R) error) func(dns.RR) error {
 	}
 }
 
+// checkGateway refuses types of gateways and relays that are not in use (RFC 4025 section 2.3, RFC 8777 section 4.2.3).
+func checkGateway(kind uint8) error {
+	if kind > dns.IPSECGatewayHost {
+		return fmt.Errorf("%d is no type from 0 to %d", kind, dns.IPSECGatewayHost)
+	}
+	return nil
+}
+
+func checkBytes(check func([]byte) error) func(dns.RR) error {
+	return func(rr dns.RR) error {
+		raw, err := rdataOf(rr)
+		if err != nil {
+			return err
+		}
+		return check(raw)
+	}
+}
+
 // checkEnd refuses data that ends behind its numbers.
 func checkEnd(data, numbers string) error {
 	if data == "" {
@@ -74,42 +102,6 @@ func checkEnd(data, numbers string) error {
 func checkDigest(rrtype uint16, algorithm uint8, digits string) error {
 	if size := digestSizes[rrtype][algorithm]; size > 0 && len(digits) != 2*size {
 		return fmt.Errorf("the digest has %d bytes, and one of type %d has %d", len(digits)/2, algorithm, size)
-	}
-	return nil
-}
-
-// checkParameters checks what parameters of a service say together (RFC 9460 sections 7.1.1 and 8, RFC 9461 section 5).
-func checkParameters(parameters []dns.SVCBKeyValue) error {
-	has := func(key dns.SVCBKey) bool {
-		return slices.ContainsFunc(parameters, func(p dns.SVCBKeyValue) bool { return p.Key() == key })
-	}
-	for _, parameter := range parameters {
-		switch p := parameter.(type) {
-		case *dns.SVCBMandatory:
-			if len(p.Code) == 0 {
-				return errors.New("mandatory names no parameter; name some, such as mandatory=alpn, or leave it out (RFC 9460 section 8)")
-			}
-			for i, key := range p.Code {
-				if slices.Contains(p.Code[:i], key) {
-					return fmt.Errorf("mandatory lists %s twice (RFC 9460 section 8)", key)
-				}
-				if key == dns.SVCB_MANDATORY || !has(key) {
-					return fmt.Errorf("mandatory lists %s, which is no other parameter of this record (RFC 9460 section 8)", key)
-				}
-			}
-		case *dns.SVCBAlpn:
-			if len(p.Alpn) == 0 || slices.Contains(p.Alpn, "") {
-				return errors.New("alpn has an empty protocol; write one such as h2, or leave alpn out (RFC 9460 section 7.1.1)")
-			}
-		case *dns.SVCBNoDefaultAlpn:
-			if !has(dns.SVCB_ALPN) {
-				return errors.New("no-default-alpn needs alpn beside it (RFC 9460 section 7.1.1)")
-			}
-		case *dns.SVCBDoHPath:
-			if !strings.HasPrefix(p.Template, "/") || !strings.Contains(p.Template, "dns") || !strings.Contains(p.Template, "{") {
-				return errors.New("dohpath is a relative template with the variable dns, such as /dns-query{?dns} (RFC 9461 section 5)")
-			}
-		}
 	}
 	return nil
 }

@@ -1,28 +1,50 @@
 package rrset
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 
 	"github.com/miekg/dns"
 )
 
-// completeLocation adds the seconds to degrees and minutes, as miekg/dns wants them (RFC 1876 section 3: both may be left out).
-func completeLocation(rdata string) string {
-	fields := strings.Fields(rdata)
-	out, numbers := make([]string, 0, len(fields)+2), 0
-	for _, field := range fields {
-		if numbers++; strings.Contains("NSEWnsew", field) {
-			const withMinutes = 3 // degrees, minutes and the direction
-			if numbers == withMinutes {
-				out = append(out, "0")
-			}
-			numbers = 0
-		}
-		out = append(out, field)
+// respell makes words of rdata as BIND reads them those that miekg/dns reads.
+func respell(rrtype uint16, rdata string) string {
+	switch rrtype {
+	case dns.TypeNAPTR:
+		return quoteTexts(rdata)
+	case dns.TypeGPOS, dns.TypeX25:
+		return unquote(rdata)
+	case dns.TypeNID, dns.TypeL64:
+		return padGroups(rdata)
 	}
-	return strings.Join(out, " ")
+	return replaceMnemonics(rrtype, rdata)
+}
+
+// unquote takes words without anything special out of their quotes.
+func unquote(rdata string) string {
+	words := parameterWords(rdata)
+	for i, word := range words {
+		if bare := strings.Trim(word, `"`); bare != "" && `"`+bare+`"` == word && !strings.ContainsAny(bare, "\\ \t") {
+			words[i] = bare
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// padGroups writes the four groups of an identifier with four digits each.
+func padGroups(rdata string) string {
+	words := strings.Fields(rdata)
+	if len(words) != 2 {
+		return rdata
+	}
+	const digits = 4
+	groups := strings.Split(words[1], ":")
+	for i, group := range groups {
+		if group != "" {
+			groups[i] = strings.Repeat("0", max(0, digits-len(group))) + group
+		}
+	}
+	return words[0] + " " + strings.Join(groups, ":")
 }
 
 // quoteTexts puts the three texts of a NAPTR record in quotes, as miekg/dns wants them.
@@ -35,39 +57,6 @@ func quoteTexts(rdata string) string {
 		}
 	}
 	return strings.Join(words, " ")
-}
-
-// namedKeys is how many keys of services have names in miekg/dns, which reads these by name only.
-const namedKeys = int(dns.SVCB_OHTTP) + 1
-
-// cutNumberedKeys takes the parameters out of a service's rdata whose keys have names and are written by number, such as key7="/q{?dns}".
-// Their values are bytes (RFC 9460 section 2.1); BIND writes keys so that it has no name for.
-func cutNumberedKeys(rdata string) (rest string, cut []dns.SVCBKeyValue, err error) {
-	if !strings.Contains(rdata, "key") {
-		return rdata, nil, nil
-	}
-	var kept []string
-	for _, word := range parameterWords(rdata) {
-		key, value, _ := strings.Cut(word, "=")
-		digits, _ := strings.CutPrefix(key, "key")
-		number, errNumber := strconv.Atoi(digits)
-		if errNumber != nil || number >= namedKeys || key != "key"+strconv.Itoa(number) {
-			kept = append(kept, word)
-			continue
-		}
-		raw := ""
-		if value != "" {
-			n := 0
-			if raw, n, err = nextString(value); err == nil && n < len(value) {
-				err = errors.New("a parameter goes on behind the quote that ends its value")
-			}
-			if err != nil {
-				return "", nil, err
-			}
-		}
-		cut = append(cut, &dns.SVCBLocal{KeyCode: dns.SVCBKey(number), Data: []byte(raw)}) //nolint:gosec // bounded above
-	}
-	return strings.Join(kept, " "), cut, nil
 }
 
 // parameterWords cuts rdata at the blanks that are not in quotes.
@@ -92,21 +81,13 @@ func parameterWords(rdata string) (words []string) {
 	return words
 }
 
-// addParameters adds parameters to those of a service.
-func addParameters(rr dns.RR, more []dns.SVCBKeyValue) {
-	switch r := rr.(type) {
-	case *dns.SVCB:
-		r.Value = append(r.Value, more...)
-	case *dns.HTTPS:
-		r.Value = append(r.Value, more...)
-	}
-}
-
 // mnemonics are words of rdata that stand for numbers, by type and place, beside those that miekg/dns knows.
 var mnemonics = map[uint16]map[int]map[string]int{
 	dns.TypeDS:   delegationMnemonics,
 	dns.TypeDLV:  delegationMnemonics,
 	dns.TypeTA:   delegationMnemonics,
+	dns.TypeKEY:  {1: {"NONE": 0, "TLS": 1, "EMAIL": 2, "DNSSEC": 3, "IPSEC": 4, "ALL": 255}, 2: algorithms},
+	dns.TypeRKEY: {2: algorithms},
 	dns.TypeCERT: {0: {"PKIX": 1, "SPKI": 2, "PGP": 3, "IPKIX": 4, "ISPKI": 5, "IPGP": 6, "ACPKIX": 7, "IACPKIX": 8, "URI": 253, "OID": 254}, 2: algorithms},
 }
 

@@ -3,7 +3,6 @@ package rrset
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -31,6 +30,14 @@ var writtenForms = map[uint16]string{
 	dns.TypeAFSDB:      "a number and a host name, as in 1 afs.example.com.",
 	dns.TypeKX:         "a number and a host name, as in 10 kx.example.com.",
 	dns.TypeIPSECKEY:   "precedence, gateway type, algorithm, gateway and the key in base64",
+	dns.TypeISDN:       `address and subaddress, as in "150862028003217" "004"`,
+	typeNSAP:           "hexadecimal digits, as in 0x47.0005.80",
+	typeWALLET:         `texts, as in "BTC" "bc1q0"`,
+	typeDSYNC:          "type, scheme, port and target, as in CDS NOTIFY 5300 cds.example.com.",
+	typeSINK:           "meaning, coding, subcoding and data in base64",
+	typeDOA:            "enterprise, type, location, media type and data in base64, or - for none",
+	typeHHIT:           "data in base64",
+	typeBRID:           "data in base64",
 	dns.TypeAPL:        "networks, as in 1:192.0.2.0/24 !2:2001:db8::/32",
 }
 
@@ -42,6 +49,7 @@ const (
 // counted are how many words the data of types has that miekg/dns would read with fewer or more.
 var counted = map[uint16]struct{ least, most int }{
 	dns.TypeHINFO:  {2, 2},
+	dns.TypeISDN:   {2, 2},
 	dns.TypeNAPTR:  {6, 6},
 	dns.TypeURI:    {3, 3},
 	dns.TypeTLSA:   {4, dns.MaxMsgSize}, // The last may have blanks in it.
@@ -54,32 +62,19 @@ func checkWritten(rrtype uint16, rdata string) error {
 	if isRaw(rrtype, rdata) || strings.ContainsAny(rdata, "\r\n") {
 		return nil // These are read in full, or not at all.
 	}
-	form := writtenForms[rrtype]
 	if count, ok := counted[rrtype]; ok {
 		if words := parameterWords(rdata); len(words) < count.least || len(words) > count.most {
-			return errors.New("the data is " + form)
+			return errors.New("the data is " + writtenForms[rrtype])
 		}
 	}
-	if rrtype == dns.TypeLOC && !isLocation(rdata) {
-		return errors.New("the data is " + form + " (RFC 1876 section 3)")
-	}
 	return nil
-}
-
-// location is the form of RFC 1876 section 3, with as many digits as BIND takes; zeros before them do not count.
-var location = regexp.MustCompile(`^0*[0-9]{1,2}( 0*[0-9]{1,2}( 0*[0-9]{1,2}([.][0-9]{0,3})?)?)? [NSns] ` +
-	`0*[0-9]{1,3}( 0*[0-9]{1,2}( 0*[0-9]{1,2}([.][0-9]{0,3})?)?)? [EWew] ` +
-	`-?0*[0-9]{1,8}([.][0-9]{0,2})?m?( 0*[0-9]{1,8}([.][0-9]{0,2})?m?){0,3}$`)
-
-func isLocation(rdata string) bool {
-	return location.MatchString(strings.Join(strings.Fields(rdata), " "))
 }
 
 // explainUnread makes the cause that miekg/dns has for unread rdata one that says what to write.
 func explainUnread(rrtype uint16, rdata string, cause error) error {
 	form, known := writtenForms[rrtype]
 	switch {
-	case dns.TypeToRR[rrtype] == nil && !isRaw(rrtype, rdata):
+	case !ReadsText(rrtype) && !isRaw(rrtype, rdata):
 		return errors.New(`data of this type is written as bytes: \# LENGTH HEX (RFC 3597 section 5)`)
 	case isRaw(rrtype, rdata):
 		return errors.New(`behind \# belong the number of bytes and these in hexadecimal, and they have to be data of this type (RFC 3597 section 5)`)
@@ -119,7 +114,7 @@ func wrongParameter(rdata string) error {
 			return fmt.Errorf("the parameter %s is there twice", shorten(key))
 		}
 		seen[key] = true
-		if _, err := parseGeneric(dns.RR_Header{Name: ".", Rrtype: dns.TypeHTTPS, Class: dns.ClassINET}, "1 . "+word, "."); err == nil {
+		if _, err := ParseRR(dns.RR_Header{Name: ".", Rrtype: dns.TypeHTTPS, Class: dns.ClassINET}, "1 . "+word, "."); err == nil {
 			continue
 		}
 		form, known := parameterForms[key]

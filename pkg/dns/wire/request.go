@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
 // request is one message ready to be sent, with what is needed to check the replies to it.
@@ -55,14 +58,43 @@ func newRequest(m *dns.Msg, key *Key) (*request, error) {
 // parseReply checks one raw message. The error is ErrReply if it is no reply to r at all (over UDP: keep listening), else an *Error
 // without operation, server and zone.
 func (r *request) parseReply(raw []byte) (*dns.Msg, error) {
-	m := new(dns.Msg)
-	if err := m.Unpack(raw); err != nil {
+	m, err := unpackMessage(raw)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrReply, err)
 	}
 	if !r.isAnsweredBy(m) || !hasAllRecords(raw, m) {
 		return nil, ErrReply
 	}
 	return m, r.verify(raw, m)
+}
+
+// unpackMessage decodes a message, record by record if miekg/dns does not know how to decode one of them.
+func unpackMessage(raw []byte) (*dns.Msg, error) {
+	m := new(dns.Msg)
+	err := m.Unpack(raw)
+	l, errLayout := layoutOf(raw)
+	if err == nil || errLayout != nil {
+		return m, err
+	}
+	head := bytes.Clone(raw[:l.start])
+	clear(head[6:headerSize]) // the numbers of records
+	if err := m.Unpack(head); err != nil {
+		return nil, err
+	}
+	off := l.start
+	for i, section := range []*[]dns.RR{&m.Answer, &m.Ns, &m.Extra} {
+		for range countAt(raw, 6+2*i) {
+			var rr dns.RR
+			if rr, off, err = rrset.UnpackRR(raw, off); err != nil {
+				return nil, err
+			}
+			*section = append(*section, rr)
+		}
+	}
+	if opt := m.IsEdns0(); opt != nil {
+		m.Rcode |= opt.ExtendedRcode()
+	}
+	return m, nil
 }
 
 // parseTransferReply is parseReply for a message of a transfer.

@@ -7,6 +7,8 @@ import (
 	"iter"
 
 	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
 const (
@@ -56,7 +58,7 @@ func (m transferMessage) records() iter.Seq2[dns.RR, error] {
 				yield(nil, err)
 				return
 			}
-			rr, next, err := dns.UnpackRR(m.raw, off)
+			rr, next, err := rrset.UnpackRR(m.raw, off)
 			if err != nil {
 				err = fmt.Errorf("%w: %w", ErrReply, err)
 			}

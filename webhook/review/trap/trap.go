@@ -32,8 +32,12 @@ type Found struct {
 	Text string
 }
 
-// RelativeTarget is the ID of the trap that depends on what else is declared: its reviewer finds it.
-const RelativeTarget = "relative-target"
+// IDs of the traps that depend on what else is declared: reviewers find these.
+const (
+	RelativeTarget = "relative-target"
+	MissingGlue    = "missing-glue"
+	AliasTarget    = "alias-target"
+)
 
 // All are the traps that admission and "lockstep validate" know.
 var All = []Trap{
@@ -65,6 +69,21 @@ expect: validations fail. Write the value in one line, or use ">-", which turns 
 The warning appears where nothing is declared at that name. Write "cdn.example.net." for a complete name, also in data of a DNSRecord: "1
 svc.example.net. alpn=h2". The targets of a DNSEndpoint
 are always complete.`,
+		nil,
+	},
+	{
+		MissingGlue, "A name server inside the zone without an address",
+		`A resolver that is sent to a name server has to find its address. Where the server's name is in the zone itself, above all below the name
+that it serves, only this zone can say it, as glue (RFC 1034 section 4.2.1). Without an address, the delegation leads nowhere. Declare an
+ARecord or AAAARecord for the server's name, or write its name with a final dot if it is in another zone. Addresses that other programs add
+to the servers are not known here. The zone's own name servers on servers of a cluster get addresses by themselves.`,
+		nil,
+	},
+	{
+		AliasTarget, "An alias as target of NS, MX or SRV",
+		`NS, MX and SRV records name hosts that have addresses themselves, and no aliases (RFC 2181 section 10.3, RFC 2782). The target is declared
+with a CNAME in the same zone: resolvers and mail servers may refuse to follow it, and name servers do not add its addresses. Write the
+name that the alias leads to, or declare addresses in place of the alias.`,
 		nil,
 	},
 	{

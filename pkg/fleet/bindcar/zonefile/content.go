@@ -164,9 +164,7 @@ func (c *zoneContent) parseRecord(in bindcar.Record) (dns.RR, error) {
 	if strings.ContainsAny(value, "\r\n\x00") {
 		return nil, errors.New("value: must be one line")
 	}
-	// Names in the value are relative to the zone, as in any zone file.
-	parser := dns.NewZoneParser(strings.NewReader(fmt.Sprintf(". %d IN %s %s\n", c.ttl, dns.Type(kind), value)), c.origin, "")
-	rr, ok := parser.Next()
+	rr, ok := c.parseValue(kind, value)
 	if !ok {
 		return nil, fmt.Errorf("value: %q is not the data of a %s record", in.Value, in.Type)
 	}
@@ -182,6 +180,15 @@ func (c *zoneContent) parseRecord(in bindcar.Record) (dns.RR, error) {
 	}
 	c.apexNS = c.apexNS || kind == dns.TypeNS && name == c.origin
 	return rr, nil
+}
+
+// parseValue makes an RR. Names in the value are relative to the zone, as in any zone file.
+func (c *zoneContent) parseValue(kind uint16, value string) (dns.RR, bool) {
+	if !rrset.HasRules(kind) {
+		rr, err := rrset.ParseRR(dns.RR_Header{Name: ".", Rrtype: kind, Class: dns.ClassINET, Ttl: c.ttl}, value, c.origin)
+		return rr, err == nil
+	}
+	return dns.NewZoneParser(strings.NewReader(fmt.Sprintf(". %d IN %s %s\n", c.ttl, dns.Type(kind), value)), c.origin, "").Next()
 }
 
 // holds reports whether a record has all of a value, and can be written: one without data cannot. named refuses a zone for one line.

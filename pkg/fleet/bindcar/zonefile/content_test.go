@@ -2,6 +2,7 @@ package zonefile
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -21,7 +22,7 @@ func TestNamedReadsEveryType(t *testing.T) {
 	for i, value := range []string{
 		"CERT IPIX 1 RSASHA1-NSEC3-SHA1 AQID", `CERT 254 0 12 AQID`, `HTTPS 1 . alpn="h2" ohttp=""`, `HTTPS 1 . dohpath="/q{?dns}" key9="x\ y"`, `NULL \# 2 00ff`,
 		`UID \# 4 00000001`, "NID 10 0014:4fff:ff20:ee64", "LOC 52 22 0.000 N 04 53 0.000 E -2m 1m 10000m 10m", `NAPTR 10 100 "s" "http+N2L" "" www`,
-		`TYPE65280 \# 0`, `TXT "a\"b" ";"`, "MX 10 Mail", `CAA 0 issue "x"`, "RP a b", "DS 1 7 2 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+		`TYPE65280 \# 0`, `TXT "a\"b" ";"`, "MX 10 Mail", "APL 1:192.0.2.1/24", `URI 1 1 "a\\b"`, `SVCB \# 8 000100ffff000178`, `TYPE262 \# 6 034254430178`, "WALLET BTC x", "LOC 51 N 0 E 1.m", `CAA 0 issue "x"`, "RP a b", "DS 1 7 2 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 	} {
 		rrtype, data, _ := strings.Cut(value, " ")
 		config.Records = append(config.Records, bindcar.Record{Name: fmt.Sprintf("h%d", i), Type: rrtype, Value: data, TTL: &ttl})
@@ -29,6 +30,9 @@ func TestNamedReadsEveryType(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "zone")
 	if err := Write(file, "example.com", config); err != nil {
 		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "00011804c0000201") || !strings.Contains(string(text), "00010001615c62") {
+		t.Errorf("%v: %s", err, text)
 	}
 	text, err := exec.CommandContext(t.Context(), judge, "-i", "none", "-k", "ignore", "-o", "-", "example.com", file).CombinedOutput()
 	if err != nil || strings.Count(string(text), " 60 IN ") < len(config.Records) {

@@ -1,0 +1,121 @@
+package review
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/webhook/review/trap"
+)
+
+// addHostTraps adds to results the traps of objects that name hosts of their own zone: aliases, and name servers without addresses. All objects
+// have to be known for that. Once an object is applied, its condition has the same remarks.
+func addHostTraps(members *membership.Cache, all []client.Object, results []Result) {
+	places := map[source.ObjectKey]int{}
+	content := map[*v1beta1.DNSZone][]source.Object{}
+	var zones []*v1beta1.DNSZone
+	for i, o := range all {
+		object, ok := o.(source.Object)
+		if !ok {
+			continue
+		}
+		for _, zone := range zonesOf(members, o) {
+			places[source.KeyOf(object)] = i
+			if content[zone] == nil {
+				zones = append(zones, zone)
+			}
+			content[zone] = append(content[zone], object)
+		}
+	}
+	for _, zone := range zones {
+		built, err := source.Build(zone, content[zone], source.Options{
+			Owns:       func(e metav1.Object, dnsName string) bool { return sameZone(members.ZoneOfEndpoint(e, dnsName), zone) },
+			MaxRecords: source.RecordLimit{Max: math.MaxInt},
+		})
+		if err != nil {
+			continue // Its own review says so.
+		}
+		for id, d := range sortedDeclarations(built) {
+			i := places[id.ObjectKey]
+			results[i].Traps = append(results[i].Traps, hostTraps(zone, built, d, hostField(all[i], id.Index))...)
+		}
+	}
+}
+
+// zonesOf returns the zones that take an object, or parts of it.
+func zonesOf(members *membership.Cache, o client.Object) (zones []*v1beta1.DNSZone) {
+	add := func(zone *v1beta1.DNSZone) {
+		if zone != nil && !slices.Contains(zones, zone) {
+			zones = append(zones, zone)
+		}
+	}
+	switch o := o.(type) {
+	case v1beta1.Record:
+		add(members.ZoneOfRecord(o))
+	case *v1alpha1.DNSEndpoint:
+		for _, endpoint := range o.Spec.Endpoints {
+			if endpoint != nil {
+				add(members.ZoneOfEndpoint(o, endpoint.DNSName))
+			}
+		}
+	}
+	return zones
+}
+
+// hostTraps returns the traps of one declaration, each once.
+func hostTraps(zone *v1beta1.DNSZone, built *source.Zone, d source.Declaration, field string) (found []trap.Found) {
+	if !d.Accepted || d.Key.Type != dns.TypeNS && d.Key.Type != dns.TypeMX && d.Key.Type != dns.TypeSRV {
+		return nil
+	}
+	for _, rdata := range d.Rdata {
+		host, _ := rrset.HostOf(d.Key.Type, rdata)
+		alias, text := built.WarnOfHost(d.Key, host)
+		id := trap.MissingGlue
+		switch {
+		case text == "":
+			continue
+		case alias:
+			id = trap.AliasTarget
+		case d.Key.Type != dns.TypeNS || getsAddresses(zone, built, host):
+			continue
+		}
+		if !slices.ContainsFunc(found, func(f trap.Found) bool { return f.ID == id }) {
+			found = append(found, trap.New(id, field, field+": "+text))
+		}
+	}
+	return found
+}
+
+// getsAddresses reports whether the addresses of servers become those of a name server of the zone itself, which has none.
+func getsAddresses(zone *v1beta1.DNSZone, built *source.Zone, host string) bool {
+	spec := zone.Spec
+	if spec.ClusterRef == "" && spec.ClusterProviderRef == "" && len(spec.Bind9InstancesFrom) == 0 {
+		return false
+	}
+	own, _ := built.Get(rrset.Key{Name: built.Name, Type: dns.TypeNS})
+	return slices.Contains(own.Rdata, host)
+}
+
+// hostField is the field of an object that names hosts; of a DNSEndpoint, that of one endpoint.
+func hostField(o client.Object, index int) string {
+	switch o.(type) {
+	case *v1alpha1.DNSEndpoint:
+		return fmt.Sprintf("spec.endpoints[%d].targets", index)
+	case *v1beta1.NSRecord:
+		return "spec.nameserver"
+	case *v1beta1.MXRecord:
+		return "spec.mailServer"
+	case *v1beta1.SRVRecord:
+		return "spec.target"
+	}
+	return "spec.data"
+}
