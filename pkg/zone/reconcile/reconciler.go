@@ -82,7 +82,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // reconcileZone runs a pass over a zone, hands on its outcome, and returns when the next one is due.
 func (r *reconciler) reconcileZone(ctx context.Context, req ctrl.Request, scope scope) (ctrl.Result, error) {
 	zone := scope.zone
-	result, passErr := zonePass{edges: r.edges, scope: scope, state: r.states.stateOf(zone)}.run(ctx)
+	state := r.states.stateOf(zone)
+	result, passErr := zonePass{edges: r.edges, scope: scope, state: state}.run(ctx)
+	state.keepHosts(scope.servers)
 	if errors.Is(passErr, errEnding) {
 		r.leaveAsIs(ctx, scope)
 		r.metrics.Forget(req.NamespacedName)
