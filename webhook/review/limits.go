@@ -132,31 +132,32 @@ const (
 )
 
 // weigh returns how many an object counts as: as one, or as its endpoints, or more if that takes more memory than so many of common size.
-// Caches hold its labels, its former names, of which a zone has none, and its spec, here as JSON. The controller holds each name above a
-// name that it has: labels are at most one more than dots. Kinds without a limit count as nothing.
+// Caches hold its labels, its former names, of which a zone has none, and its spec, here as JSON. The controller has an entry for each label,
+// each value of a list, and each name above a name: there are no more of these than commas, and dots. Kinds without a limit count as nothing.
 func weigh(o any) (namespace, kind string, n int) {
-	endpoints, sizeEach, dotsEach := 0, 1<<10, 12
+	endpoints, sizeEach, entriesEach := 0, 1<<10, 16
 	var meta metav1.Object
-	var spec any
+	var declared any
 	former := ""
 	switch o := o.(type) {
 	case v1beta1.Record:
-		meta, kind, spec = o, v1beta1.KindOf(o).Kind, reflect.ValueOf(o).Elem().FieldByName("Spec").Interface()
+		meta, kind, declared = o, v1beta1.KindOf(o).Kind, reflect.ValueOf(o).Elem().FieldByName("Spec").Interface()
 		former = formerNames(o)
 	case *v1beta1.DNSZone:
-		meta, kind, spec = o, zoneKind, &o.Spec
-		sizeEach, dotsEach = 8<<10, 64
+		meta, kind, declared = o, zoneKind, &o.Spec
+		sizeEach, entriesEach = 8<<10, 64
 	case *v1alpha1.DNSEndpoint:
-		meta, kind, spec = o, endpointKind, &o.Spec
+		meta, kind, declared = o, endpointKind, &o.Spec
 		former = formerNames(o)
 		endpoints = len(o.Spec.Endpoints)
 	default:
 		return "", "", 0
 	}
-	// What was decoded can be encoded.
-	text, _ := json.Marshal([]any{meta.GetLabels(), former, spec})
-	dots := bytes.Count(text, []byte{'.'})
-	return meta.GetNamespace(), kind, max(endpoints, (len(text)+sizeEach-1)/sizeEach, (dots+dotsEach-1)/dotsEach)
+	labels, _ := json.Marshal(meta.GetLabels()) // What was decoded can be encoded.
+	spec, _ := json.Marshal(declared)
+	size := len(labels) + len(former) + len(spec)
+	entries := len(meta.GetLabels()) + bytes.Count(spec, []byte{'.'}) + bytes.Count(spec, []byte{','})
+	return meta.GetNamespace(), kind, max(endpoints, (size+sizeEach-1)/sizeEach, (entries+entriesEach-1)/entriesEach)
 }
 
 func formerNames(o metav1.Object) string { return o.GetAnnotations()[v1beta1.FormerNamesAnnotation] }

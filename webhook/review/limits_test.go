@@ -43,6 +43,10 @@ func TestLimits(t *testing.T) {
 	large := func(kib int) string {
 		return strings.Replace(record, "[a]", "["+strings.TrimSuffix(strings.Repeat(strings.Repeat("x", 253)+",", 4*kib-1), ",")+"]", 1)
 	}
+	var labels []string
+	for n := range 40 {
+		labels = append(labels, fmt.Sprintf("l%d: a", n))
+	}
 	var all []client.Object
 	for _, name := range []string{"a", "b"} {
 		all = append(all, sharedZone(t, "full", name+".example", "", "2026-01-01T00:00:00Z"), &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "full", Name: name, UID: "p"}})
@@ -88,7 +92,8 @@ func TestLimits(t *testing.T) {
 		"a record becomes less":      {large(2), large(9), Limits{Records: 1}, -1, nil, ""},
 		"large labels":               {strings.Replace(record, "name: new,", "name: new, labels: {a: "+strings.Repeat("x", 3000)+"},", 1), "", Limits{Records: 6}, -1, nil, "this adds 3, as it is large"},
 		"a deep name":                {strings.Replace(record, "name: new, text", "name: "+strings.Repeat("a.", 35)+"a, text", 1), "", Limits{Records: 6}, -1, nil, "this adds 3, as it is large: "},
-		"endpoints of deep names":    {strings.Replace(endpoints(2), "a.example", strings.Repeat("a.", 100)+"example", 1), endpoints(2), Limits{Records: 10}, -1, nil, "this adds 7: "},
+		"endpoints of deep names":    {strings.Replace(endpoints(2), "a.example", strings.Repeat("a.", 100)+"example", 1), endpoints(2), Limits{Records: 8}, -1, nil, "this adds 5: "},
+		"many labels":                {strings.Replace(record, "name: new,", "name: new, labels: {"+strings.Join(labels, ", ")+"},", 1), "", Limits{Records: 6}, -1, nil, "this adds 3, as it is large"},
 		"endpoints of reverse names": {strings.ReplaceAll(endpoints(4), "a.example", "1.0.0.10.in-addr.arpa"), endpoints(3), Limits{Records: 5}, -1, nil, ""},
 		"large endpoints":            {strings.Replace(endpoints(1), "192.0.2.1", strings.Repeat("x", 5000), 1), endpoints(1), Limits{Records: 6}, -1, nil, "this adds 4: "},
 		"a large zone":               {strings.Replace(zone("full", "c"), "spec: {", "spec: {clusterRef: "+strings.Repeat("x", 9000)+", ", 1), "", Limits{Zones: 3}, -1, nil, "this adds 2, as it is large: "},
@@ -164,9 +169,12 @@ func TestWeightsAreTheSame(t *testing.T) {
 		"labels":                  {"DNSRecord", `{"metadata": {"name": "a", "labels": {"a": "` + text(3000, "x") + `"}}, "spec": {}}`, 3},
 		"labels of a zone":        {zoneKind, `{"metadata": {"name": "a", "labels": {"a": "` + text(9000, "x") + `"}}, "spec": {"zoneName": "a.example"}}`, 2},
 		"other annotations":       {zoneKind, `{"metadata": {"name": "a", "annotations": {"a": "` + text(9000, "x") + `"}}, "spec": {"zoneName": "a.example"}}`, 1},
-		"former names":            {endpointKind, `{"metadata": {"name": "a", "annotations": {"bindy.firestoned.io/former-names": "` + text(300, "a.example.org/A,") + `"}}, "spec": {}}`, 50},
-		"former names of a zone":  {zoneKind, `{"metadata": {"name": "a", "annotations": {"bindy.firestoned.io/former-names": "` + text(9000, "x") + `"}}, "spec": {"zoneName": "a.example"}}`, 1},
-		"a spec that is no spec":  {zoneKind, `{"metadata": {"name": "a"}, "spec": 1}`, 1},
+		"former names":            {endpointKind, `{"metadata": {"name": "a", "annotations": {"bindy.firestoned.io/former-names": "` + text(300, "a.example.org/A,") + `"}}, "spec": {}}`, 5},
+		"values":                  {"DNSRecord", `{"metadata": {"name": "a"}, "spec": {"name": "a", "type": "AAAA", "data": [` + text(99, `"::1",`) + `"::1"]}}`, 7},
+		"values of a selector": {zoneKind, `{"metadata": {"name": "a"}, "spec": {"zoneName": "a.example", "recordsFrom": [{"selector": {"matchExpressions": [
+			{"key": "a", "operator": "In", "values": [` + text(299, `"a",`) + `"a"]}]}}]}}`, 5},
+		"former names of a zone": {zoneKind, `{"metadata": {"name": "a", "annotations": {"bindy.firestoned.io/former-names": "` + text(9000, "x") + `"}}, "spec": {"zoneName": "a.example"}}`, 1},
+		"a spec that is no spec": {zoneKind, `{"metadata": {"name": "a"}, "spec": 1}`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := emptyOf(c.kind)
