@@ -130,7 +130,9 @@ func (r *reconciler) forget(req ctrl.Request) {
 
 // scope is what a pass is about, beside the objects that declare the zone's data. A pass changes nothing of it.
 type scope struct {
-	zone      *v1beta1.DNSZone
+	zone *v1beta1.DNSZone
+	// fleet decides which zones share servers; nil takes all of them for such.
+	fleet     *membership.Fleet
 	instances []*v1beta1.Bind9Instance
 	// providers are those that the zone names; one that does not exist has nothing but its name.
 	providers []*v1beta1.DNSProvider
@@ -216,7 +218,7 @@ func (r *reconciler) formerParents(zone *v1beta1.DNSZone) (former []*v1beta1.DNS
 
 // placeZone finds where a zone is served.
 func (r *reconciler) placeZone(ctx context.Context, all *membership.Fleet, zone *v1beta1.DNSZone) (s scope, err error) {
-	s.zone = zone
+	s.zone, s.fleet = zone, all
 	s.instances = all.InstancesOf(zone)
 	s.providers = all.ProvidersOf(zone)
 	s.strangers = all.Strangers(zone, s.instances)
