@@ -116,26 +116,26 @@ func (x *Index) parentOf(zone *v1beta1.DNSZone, all *membership.Fleet) *ZoneKey 
 	var elsewhere *ZoneKey
 	for name != "." {
 		name = rrset.ParentName(name)
-		parents := slices.DeleteFunc(x.members.ZonesNamed(name), func(z *v1beta1.DNSZone) bool {
-			return v1beta1.IsGoing(z) || len(all.InstancesOf(z)) == 0 && len(z.Spec.ProviderRefs) == 0 || all.RefusalOf(z, x.members) != (membership.Refusal{})
+		parents, distances := x.members.ZonesNamed(name), map[*v1beta1.DNSZone]int{}
+		for _, z := range all.Sharing(zone, slices.Clone(parents)) {
+			distances[z] = -1
+		}
+		for _, z := range parents {
+			if z.Namespace == zone.Namespace {
+				distances[z] = -2
+			}
+		}
+		slices.SortFunc(parents, func(a, b *v1beta1.DNSZone) int {
+			return cmp.Or(cmp.Compare(distances[a], distances[b]), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
 		})
-		if len(parents) == 0 {
+		nearest := slices.IndexFunc(parents, func(z *v1beta1.DNSZone) bool {
+			return !v1beta1.IsGoing(z) && (len(z.Spec.ProviderRefs) > 0 || len(all.InstancesOf(z)) > 0) && all.RefusalOf(z, x.members) == (membership.Refusal{})
+		})
+		if nearest < 0 {
 			continue
 		}
-		distance := func(z *v1beta1.DNSZone) int {
-			switch {
-			case z.Namespace == zone.Namespace:
-				return 0
-			case all.Share(z, zone):
-				return 1
-			}
-			return 2
-		}
-		nearest := slices.MinFunc(parents, func(a, b *v1beta1.DNSZone) int {
-			return cmp.Or(cmp.Compare(distance(a), distance(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
-		})
-		key := membership.KeyOfZone(nearest)
-		if distance(nearest) < 2 {
+		key := membership.KeyOfZone(parents[nearest])
+		if distances[parents[nearest]] < 0 {
 			return &key
 		}
 		if elsewhere == nil {

@@ -204,14 +204,21 @@ func (x *Index) markRelated(zone *v1beta1.DNSZone) []Key {
 // markStale marks the zones as stale that may be refused now, or be served, because of others, and lists them. x.mu is held.
 func (x *Index) markStale(affected []membership.Affected) []Key {
 	var zones []Key
-	for _, a := range affected {
-		if a.Object != (Key{}) {
-			continue
-		}
-		if s := x.zones[a.Zone]; s != nil {
+	mark := func(zone ZoneKey) {
+		if s := x.zones[zone]; s != nil {
 			s.markStale()
 		}
-		zones = append(zones, KeyOf(a.Zone))
+		zones = append(zones, KeyOf(zone))
+	}
+	for _, a := range affected {
+		switch {
+		case a.By != nil:
+			for _, zone := range x.fleetAt(x.generation.Load()).Concerned(a, x.members) {
+				mark(zone)
+			}
+		case a.Object == (Key{}):
+			mark(a.Zone)
+		}
 	}
 	return zones
 }

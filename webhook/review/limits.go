@@ -90,7 +90,7 @@ func (l Limits) quotaOf(ctx context.Context, objects Objects, req admission.Requ
 		q.have, q.adds = all.CountProviders(req.Namespace), 1
 		q.ofKind = q.have
 		return q, nil
-	case kind == endpointKind || slices.ContainsFunc(v1beta1.RecordKinds, func(k v1beta1.RecordKind) bool { return k.Kind == kind }):
+	case kind == endpointKind || isRecordKind(kind):
 		q.what, q.flag, q.limit, q.granted = "records and endpoints of DNSEndpoints", "max-records", l.Records, func(l *v1beta1.NamespaceLimits) *int32 { return l.Records }
 		q.have, q.ofKind = objects.countObjects(req.Namespace, "").weight, objects.countObjects(req.Namespace, kind).objects
 	default:
@@ -131,65 +131,62 @@ const (
 	zoneKind     = "DNSZone"
 )
 
-// weight returns how many an object counts as: as its endpoints, or one, or more if that takes more memory than so many of common size.
-// parts are its labels and its spec as JSON. Caches hold its text, and the controller each name above a name that it has: labels are at
-// most one more than dots.
-func weight(kind string, endpoints int, parts ...[]byte) int {
-	size, dots, sizeEach, dotsEach := 0, 0, 1<<10, 12
-	if kind == zoneKind {
-		sizeEach, dotsEach = 8<<10, 64
-	}
-	for _, part := range parts {
-		size += len(part)
-		dots += bytes.Count(part, []byte{'.'})
-	}
-	least := 1
-	if kind == endpointKind {
-		least = endpoints
-	}
-	return max(least, (size+sizeEach-1)/sizeEach, (dots+dotsEach-1)/dotsEach)
-}
-
-// weightOf returns what an object of a request counts as; nothing if it cannot be read: the review says so.
-func weightOf(kind string, raw []byte) int {
-	var o struct {
-		Metadata struct {
-			Labels json.RawMessage `json:"labels"`
-		} `json:"metadata"`
-		Spec json.RawMessage `json:"spec"`
-	}
-	var endpoints struct {
-		Endpoints []json.RawMessage `json:"endpoints"`
-	}
-	if len(raw) == 0 || utiljson.Unmarshal(raw, &o) != nil || kind == endpointKind && len(o.Spec) > 0 && utiljson.Unmarshal(o.Spec, &endpoints) != nil {
-		return 0
-	}
-	return weight(kind, len(endpoints.Endpoints), o.Metadata.Labels, o.Spec)
-}
-
-// weightOfCached returns what an object of a cache counts as.
-func weightOfCached(o any) (namespace, kind string, n int) {
-	var of struct {
-		Labels map[string]string `json:"labels,omitempty"`
-		Spec   any               `json:"spec"`
-	}
-	endpoints := 0
+// weigh returns how many an object counts as: as one, or as its endpoints, or more if that takes more memory than so many of common size.
+// Caches hold its labels, its former names, of which a zone has none, and its spec, here as JSON. The controller has an entry for each label,
+// each value of a list, and each name above a name: there are no more of these than commas, and dots. Kinds without a limit count as nothing.
+func weigh(o any) (namespace, kind string, n int) {
+	endpoints, sizeEach, entriesEach := 0, 1<<10, 16
+	var meta metav1.Object
+	var declared any
+	former := ""
 	switch o := o.(type) {
 	case v1beta1.Record:
-		namespace, kind, of.Labels = o.GetNamespace(), v1beta1.KindOf(o).Kind, o.GetLabels()
-		of.Spec = reflect.ValueOf(o).Elem().FieldByName("Spec").Interface()
+		meta, kind, declared = o, v1beta1.KindOf(o).Kind, reflect.ValueOf(o).Elem().FieldByName("Spec").Interface()
+		former = formerNames(o)
 	case *v1beta1.DNSZone:
-		namespace, kind, of.Labels, of.Spec = o.Namespace, zoneKind, o.Labels, &o.Spec
+		meta, kind, declared = o, zoneKind, &o.Spec
+		sizeEach, entriesEach = 8<<10, 64
 	case *v1alpha1.DNSEndpoint:
-		namespace, kind, of.Labels, of.Spec, endpoints = o.Namespace, endpointKind, o.Labels, &o.Spec, len(o.Spec.Endpoints)
+		meta, kind, declared = o, endpointKind, &o.Spec
+		former = formerNames(o)
+		endpoints = len(o.Spec.Endpoints)
 	default:
 		return "", "", 0
 	}
-	text, err := json.Marshal(of)
-	if err != nil { // What was decoded can be encoded.
-		return namespace, kind, weight(kind, endpoints)
+	labels, _ := json.Marshal(meta.GetLabels()) // What was decoded can be encoded.
+	spec, _ := json.Marshal(declared)
+	size := len(labels) + len(former) + len(spec)
+	entries := len(meta.GetLabels()) + bytes.Count(spec, []byte{'.'}) + bytes.Count(spec, []byte{','})
+	return meta.GetNamespace(), kind, max(endpoints, (size+sizeEach-1)/sizeEach, (entries+entriesEach-1)/entriesEach)
+}
+
+func formerNames(o metav1.Object) string { return o.GetAnnotations()[v1beta1.FormerNamesAnnotation] }
+
+func isRecordKind(kind string) bool {
+	_, is := v1beta1.RecordKindOf(kind)
+	return is
+}
+
+// emptyOf makes an object of a kind that is weighed.
+func emptyOf(kind string) metav1.Object {
+	switch kind {
+	case zoneKind:
+		return &v1beta1.DNSZone{}
+	case endpointKind:
+		return &v1alpha1.DNSEndpoint{}
 	}
-	return namespace, kind, weight(kind, endpoints, text[min(len(`{"labels":,"spec":}`), len(text)):])
+	record, _ := v1beta1.RecordKindOf(kind)
+	return record.New()
+}
+
+// weightOf is that of an object in a request; nothing if it cannot be read: the review says so.
+func weightOf(kind string, raw []byte) int {
+	o := emptyOf(kind)
+	if utiljson.Unmarshal(raw, o) != nil {
+		return 0
+	}
+	_, _, n := weigh(o)
+	return n
 }
 
 // count is how many objects there are, and what they count as.
@@ -220,7 +217,7 @@ func (c *objectCounts) add(o any, times int) {
 	if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
 	}
-	namespace, kind, weight := weightOfCached(o)
+	namespace, kind, weight := weigh(o)
 	if kind == "" {
 		return
 	}
@@ -249,7 +246,8 @@ func (c *objectCounts) OnAdd(o any, _ bool) { c.add(o, 1) }
 func (c *objectCounts) OnUpdate(old, o any) {
 	was, okWas := old.(metav1.Object)
 	is, okIs := o.(metav1.Object)
-	if okWas && okIs && was.GetGeneration() == is.GetGeneration() && is.GetGeneration() != 0 && maps.Equal(was.GetLabels(), is.GetLabels()) {
+	if okWas && okIs && was.GetGeneration() == is.GetGeneration() && is.GetGeneration() != 0 && maps.Equal(was.GetLabels(), is.GetLabels()) &&
+		formerNames(was) == formerNames(is) {
 		return
 	}
 	c.add(o, 1)

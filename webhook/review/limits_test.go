@@ -2,6 +2,7 @@ package review
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/kube/intern"
 )
 
 // counted has another number of objects stored than the caches hold.
@@ -40,6 +42,10 @@ func TestLimits(t *testing.T) {
 	}
 	large := func(kib int) string {
 		return strings.Replace(record, "[a]", "["+strings.TrimSuffix(strings.Repeat(strings.Repeat("x", 253)+",", 4*kib-1), ",")+"]", 1)
+	}
+	var labels []string
+	for n := range 40 {
+		labels = append(labels, fmt.Sprintf("l%d: a", n))
 	}
 	var all []client.Object
 	for _, name := range []string{"a", "b"} {
@@ -86,7 +92,8 @@ func TestLimits(t *testing.T) {
 		"a record becomes less":      {large(2), large(9), Limits{Records: 1}, -1, nil, ""},
 		"large labels":               {strings.Replace(record, "name: new,", "name: new, labels: {a: "+strings.Repeat("x", 3000)+"},", 1), "", Limits{Records: 6}, -1, nil, "this adds 3, as it is large"},
 		"a deep name":                {strings.Replace(record, "name: new, text", "name: "+strings.Repeat("a.", 35)+"a, text", 1), "", Limits{Records: 6}, -1, nil, "this adds 3, as it is large: "},
-		"endpoints of deep names":    {strings.Replace(endpoints(2), "a.example", strings.Repeat("a.", 100)+"example", 1), endpoints(2), Limits{Records: 10}, -1, nil, "this adds 7: "},
+		"endpoints of deep names":    {strings.Replace(endpoints(2), "a.example", strings.Repeat("a.", 100)+"example", 1), endpoints(2), Limits{Records: 8}, -1, nil, "this adds 5: "},
+		"many labels":                {strings.Replace(record, "name: new,", "name: new, labels: {"+strings.Join(labels, ", ")+"},", 1), "", Limits{Records: 6}, -1, nil, "this adds 3, as it is large"},
 		"endpoints of reverse names": {strings.ReplaceAll(endpoints(4), "a.example", "1.0.0.10.in-addr.arpa"), endpoints(3), Limits{Records: 5}, -1, nil, ""},
 		"large endpoints":            {strings.Replace(endpoints(1), "192.0.2.1", strings.Repeat("x", 5000), 1), endpoints(1), Limits{Records: 6}, -1, nil, "this adds 4: "},
 		"a large zone":               {strings.Replace(zone("full", "c"), "spec: {", "spec: {clusterRef: "+strings.Repeat("x", 9000)+", ", 1), "", Limits{Zones: 3}, -1, nil, "this adds 2, as it is large: "},
@@ -145,6 +152,56 @@ func TestCachedCounts(t *testing.T) {
 	}
 }
 
+// An object counts as much in a request, however that spells it, as in a cache.
+func TestWeightsAreTheSame(t *testing.T) {
+	text := func(n int, of string) string { return strings.Repeat(of, n) }
+	for name, c := range map[string]struct {
+		kind, raw string
+		want      int
+	}{
+		"an empty DNSEndpoint":    {endpointKind, `{"metadata": {"name": "e"}, "spec": {}}`, 1},
+		"no spec":                 {endpointKind, `{"metadata": {"name": "e"}}`, 1},
+		"endpoints":               {endpointKind, `{"metadata": {"name": "e"}, "spec": {"endpoints": [{"dnsName": "a.example"}, {}]}}`, 2},
+		"blanks":                  {"ARecord", `{"metadata": {"name": "a"}, "spec": {"name": "a",` + text(3000, " ") + `"ipv4Address": "192.0.2.1"}}`, 1},
+		"a field that is unknown": {"ARecord", `{"metadata": {"name": "a"}, "spec": {"name": "a", "else": "` + text(3000, "x") + `"}}`, 1},
+		"escapes":                 {"TXTRecord", `{"metadata": {"name": "a"}, "spec": {"name": "a", "text": ["` + text(300, "<") + `"]}}`, 2},
+		"a large text":            {"TXTRecord", `{"metadata": {"name": "a"}, "spec": {"name": "a", "text": ["` + text(2000, "x") + `"]}}`, 2},
+		"labels":                  {"DNSRecord", `{"metadata": {"name": "a", "labels": {"a": "` + text(3000, "x") + `"}}, "spec": {}}`, 3},
+		"labels of a zone":        {zoneKind, `{"metadata": {"name": "a", "labels": {"a": "` + text(9000, "x") + `"}}, "spec": {"zoneName": "a.example"}}`, 2},
+		"other annotations":       {zoneKind, `{"metadata": {"name": "a", "annotations": {"a": "` + text(9000, "x") + `"}}, "spec": {"zoneName": "a.example"}}`, 1},
+		"former names":            {endpointKind, `{"metadata": {"name": "a", "annotations": {"bindy.firestoned.io/former-names": "` + text(300, "a.example.org/A,") + `"}}, "spec": {}}`, 5},
+		"values":                  {"DNSRecord", `{"metadata": {"name": "a"}, "spec": {"name": "a", "type": "AAAA", "data": [` + text(99, `"::1",`) + `"::1"]}}`, 7},
+		"values of a selector": {zoneKind, `{"metadata": {"name": "a"}, "spec": {"zoneName": "a.example", "recordsFrom": [{"selector": {"matchExpressions": [
+			{"key": "a", "operator": "In", "values": [` + text(299, `"a",`) + `"a"]}]}}]}}`, 5},
+		"former names of a zone": {zoneKind, `{"metadata": {"name": "a", "annotations": {"bindy.firestoned.io/former-names": "` + text(9000, "x") + `"}}, "spec": {"zoneName": "a.example"}}`, 1},
+		"a spec that is no spec": {zoneKind, `{"metadata": {"name": "a"}, "spec": 1}`, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := emptyOf(c.kind)
+			if err := json.Unmarshal([]byte(c.raw), o); err != nil {
+				t.Fatal(err)
+			}
+			stripped, err := StripForCache(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cached, err := (&intern.Pool{}).Transform(stripped)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, kind, got := weigh(cached); got != c.want || kind != c.kind {
+				t.Errorf("in a cache it is a %s and counts as %d, want a %s and %d", kind, got, c.kind, c.want)
+			}
+			if got := weightOf(c.kind, []byte(c.raw)); got != c.want {
+				t.Errorf("in a request it counts as %d, want %d", got, c.want)
+			}
+		})
+	}
+	if got := weightOf(zoneKind, []byte(`{"metadata": 1}`)); got != 0 {
+		t.Errorf("what cannot be read counts as %d", got)
+	}
+}
+
 // After any events the counts are those of the objects that are left, and none are left of none.
 func TestCountsFollowEvents(t *testing.T) {
 	var c objectCounts
@@ -152,6 +209,9 @@ func TestCountsFollowEvents(t *testing.T) {
 	large := &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x", Labels: map[string]string{"label": strings.Repeat("x", 3000)}}}
 	of := func(n int) *v1alpha1.DNSEndpoint {
 		return &v1alpha1.DNSEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}, Spec: v1alpha1.DNSEndpointSpec{Endpoints: make([]*v1alpha1.Endpoint, n)}}
+	}
+	emptied := func(former string) *v1alpha1.DNSEndpoint { // Only its metadata changes.
+		return &v1alpha1.DNSEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Generation: 2, Annotations: map[string]string{v1beta1.FormerNamesAnnotation: former}}}
 	}
 	for i, step := range []struct {
 		event func()
@@ -163,8 +223,11 @@ func TestCountsFollowEvents(t *testing.T) {
 		{func() { c.OnUpdate(large, record) }, 1},
 		{func() { c.OnAdd(of(2), false) }, 3},
 		{func() { c.OnUpdate(of(2), of(5)) }, 6},
-		{func() { c.OnUpdate(of(5), of(0)) }, 1},
+		{func() { c.OnUpdate(of(5), of(0)) }, 2},
 		{func() { c.OnUpdate(of(0), of(1)) }, 2},
+		{func() { c.OnUpdate(of(1), emptied("")) }, 2},
+		{func() { c.OnUpdate(emptied(""), emptied(strings.Repeat("x", 3000))) }, 4},
+		{func() { c.OnUpdate(emptied(strings.Repeat("x", 3000)), of(1)) }, 2},
 		{func() { c.OnDelete(record) }, 1},
 		{func() { c.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: of(1)}) }, 0},
 	} {

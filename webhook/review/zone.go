@@ -1,10 +1,12 @@
 package review
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -31,7 +33,7 @@ func (r zoneReviewer) review(ctx context.Context, zone, old *v1beta1.DNSZone) (R
 	if err != nil {
 		return Result{Problems: problemsOfError("spec", err)}, nil
 	}
-	if problem := checkSerial(zone, old); problem != nil {
+	if problem := cmp.Or(checkSerial(zone, old), r.checkCrowd(zone, old)); problem != nil {
 		return Result{Problems: field.ErrorList{problem}}, nil
 	}
 	v, err := r.reviewPermission(ctx, zone, old)
@@ -53,6 +55,26 @@ func (r zoneReviewer) review(ctx context.Context, zone, old *v1beta1.DNSZone) (R
 		v.Warnings = append(v.Warnings, "spec.nameServers: "+built.NameServers.Remark)
 	}
 	return v, err
+}
+
+// What has to do with a name looks at all zones that have it, of all namespaces, and what has to do with a record at all zones of its namespace
+// that may select it by the same label: each is told of it. So a namespace has maxNamesakes zones of one name at most, each for servers of
+// its own, and maxAlike that select alike: a record belongs to one of them.
+const maxNamesakes, maxAlike = 100, 16
+
+// checkCrowd refuses one zone too many of a name, or that selects as others do.
+func (r zoneReviewer) checkCrowd(zone, old *v1beta1.DNSZone) *field.Error {
+	spec, zones := field.NewPath("spec"), r.objects.zoneCache()
+	if (old == nil || old.Spec.ZoneName != zone.Spec.ZoneName) && zones.CountNamesakes(zone) >= maxNamesakes {
+		return field.Invalid(spec.Child("zoneName"), zone.Spec.ZoneName, fmt.Sprintf(
+			"namespace %s has %d DNSZones of this name already, as many as it may: delete one of them, or use another namespace", zone.Namespace, maxNamesakes))
+	}
+	if (old == nil || !equality.Semantic.DeepEqual(old.Spec.RecordsFrom, zone.Spec.RecordsFrom)) && zones.CountAlike(zone) >= maxAlike {
+		return field.Invalid(spec.Child("recordsFrom"), field.OmitValueType{}, fmt.Sprintf(
+			"%d DNSZones of namespace %s already select records by the same label, or by none, as many as may: a record belongs to one zone; give the records of this "+
+				"one a label of their own, such as zone: %s, and select that", maxAlike, zone.Namespace, zone.Name))
+	}
+	return nil
 }
 
 // checkSerial refuses to raise the serial of a zone that is served by more than secondaries understand: to them the new one is lower

@@ -1,11 +1,13 @@
 package review
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
@@ -91,6 +93,77 @@ func TestReviewSigner(t *testing.T) {
 			}
 			if !strings.Contains(got, tc.refused) || (got == "") != (tc.refused == "") || tc.refused != "" && !strings.Contains(got, "Set dnssecPolicy: insecure") {
 				t.Errorf("%q, want %q", got, tc.refused)
+			}
+		})
+	}
+}
+
+// A namespace has a hundred zones of one name at most: all that has to do with a name looks at all of them.
+func TestNamesakes(t *testing.T) {
+	zone := func(namespace, name, zoneName string) string {
+		return fmt.Sprintf(`{kind: DNSZone, metadata: {name: %s, namespace: %s, uid: %[1]s}, spec: {zoneName: %[3]s, clusterRef: %[1]s, soaRecord: {primaryNs: ns1.example.net., adminEmail: a@example.net}}}`, name, namespace, zoneName)
+	}
+	const refusal = "namespace full has 100 DNSZones of this name already"
+	for name, c := range map[string]struct {
+		object, old string
+		stored      int
+		want        string
+	}{
+		"one more":          {zone("full", "new", "same.example"), "", 99, ""},
+		"one too many":      {zone("full", "new", "same.example"), "", 100, refusal},
+		"spelled otherwise": {zone("full", "new", "Same.example."), "", 100, refusal},
+		"another namespace": {zone("empty", "new", "same.example"), "", 100, ""},
+		"another name":      {zone("full", "new", "other.example"), "", 100, ""},
+		"one of them":       {zone("full", "z5", "same.example"), zone("full", "z5", "same.example"), 120, ""},
+		"a renamed one":     {zone("full", "new", "same.example"), zone("full", "new", "other.example"), 100, refusal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stored []client.Object
+			for n := range c.stored {
+				z := sharedZone(t, "full", "same.example", "", "2026-01-01T00:00:00Z")
+				z.Name, z.Spec.ClusterRef, z.Spec.RecordsFrom = fmt.Sprint("z", n), fmt.Sprint("z", n), nil
+				stored = append(stored, z)
+			}
+			answer := NewHandler(newStaticObjects(stored...)).Handle(quick(t), request(t, c.object, c.old))
+			if answer.Allowed != (c.want == "") || c.want != "" && !strings.Contains(answer.Result.Message, c.want) {
+				t.Errorf("allowed: %t, %v, want %q", answer.Allowed, answer.Result, c.want)
+			}
+		})
+	}
+}
+
+// A namespace has sixteen zones that select records by one label, or by none, at most: each record would be told to all of them.
+func TestZonesThatSelectAlike(t *testing.T) {
+	zone := func(namespace, name, recordsFrom string) string {
+		return fmt.Sprintf(`{kind: DNSZone, metadata: {name: %s, namespace: %s, uid: %[1]s}, spec: {zoneName: %[1]s.example, recordsFrom: [%[3]s], soaRecord: {primaryNs: ns1.example.net., adminEmail: a@example.net}}}`, name, namespace, recordsFrom)
+	}
+	const main, refusal = `{selector: {matchLabels: {zone: main}}}`, "16 DNSZones of namespace full already select records by the same label"
+	for name, c := range map[string]struct {
+		object, old string
+		stored      int
+		want        string
+	}{
+		"one more":             {zone("full", "new", main), "", 15, ""},
+		"one too many":         {zone("full", "new", main), "", 16, refusal},
+		"with an exclusion":    {zone("full", "new", `{selector: {matchLabels: {zone: main}, matchExpressions: [{key: a, operator: NotIn, values: [b]}]}}`), "", 16, refusal},
+		"by its own label too": {zone("full", "new", `{selector: {matchLabels: {zone: main, own: a}}}`), "", 16, ""},
+		"one of several":       {zone("full", "new", `{selector: {matchLabels: {own: a}}}, `+main), "", 16, refusal},
+		"everything":           {zone("full", "new", `{selector: {}}`), "", 16, ""},
+		"another namespace":    {zone("empty", "new", main), "", 16, ""},
+		"nothing":              {zone("full", "new", ""), "", 16, ""},
+		"one of them":          {strings.Replace(zone("full", "z5", main), "spec: {", "spec: {ttl: 5, ", 1), zone("full", "z5", main), 20, ""},
+		"a changed one":        {zone("full", "new", main), zone("full", "new", ""), 16, refusal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stored []client.Object
+			for n := range c.stored {
+				z := sharedZone(t, "full", fmt.Sprintf("z%d.example", n), "", "2026-01-01T00:00:00Z")
+				z.Name = fmt.Sprint("z", n)
+				stored = append(stored, z)
+			}
+			answer := NewHandler(newStaticObjects(stored...)).Handle(quick(t), request(t, c.object, c.old))
+			if answer.Allowed != (c.want == "") || c.want != "" && !strings.Contains(answer.Result.Message, c.want) {
+				t.Errorf("allowed: %t, %v, want %q", answer.Allowed, answer.Result, c.want)
 			}
 		})
 	}

@@ -46,9 +46,9 @@ type Cache struct {
 	delegations multimap[delegation, *objectEntry]
 	// requests holds the signed zones that ask for DS records, by the UIDs of the zones that they ask.
 	requests multimap[types.UID, *zoneEntry]
-	// unplaced are the DNSEndpoints with a name that no zone takes, guests those of each namespace that have a role in a zone
-	// of another one.
-	unplaced map[*objectEntry]struct{}
+	// unplaced are the DNSEndpoints of each namespace with a name that no zone takes, guests the objects that have a role in a zone of another
+	// one.
+	unplaced multimap[string, *objectEntry]
 	guests   multimap[string, *objectEntry]
 }
 
@@ -69,6 +69,8 @@ type zoneEntry struct {
 type objectEntry struct {
 	source.Object
 	roles roleList
+	// names are those of namesAbove.
+	names []uint64
 	// delegates is what an NSRecord delegates; nil for others.
 	delegates *delegatedName
 }
@@ -80,7 +82,7 @@ func NewCache(zones ...*v1beta1.DNSZone) *Cache {
 	c := &Cache{
 		zones: map[ZoneKey]*zoneEntry{}, objects: map[source.ObjectKey]*objectEntry{}, perNamespace: map[string]int{},
 		byName: multimap[string, *zoneEntry]{}, byOwnName: multimap[ownName, *zoneEntry]{}, selectors: multimap[labelKey, *zoneEntry]{},
-		labels: multimap[labelKey, *objectEntry]{}, claims: multimap[zoneClaim, *objectEntry]{}, unplaced: map[*objectEntry]struct{}{},
+		labels: multimap[labelKey, *objectEntry]{}, claims: multimap[zoneClaim, *objectEntry]{}, unplaced: multimap[string, *objectEntry]{},
 		namespaces: namespaceLabels{}, offered: multimap[string, *objectEntry]{},
 		below: multimap[string, *zoneEntry]{}, delegations: multimap[delegation, *objectEntry]{}, requests: multimap[types.UID, *zoneEntry]{}, guests: multimap[string, *objectEntry]{},
 	}
@@ -147,6 +149,34 @@ func (c *Cache) ZonesNamed(zoneName string) []*v1beta1.DNSZone {
 		all = append(all, z.DNSZone)
 	}
 	return all
+}
+
+// CountNamesakes counts the other zones of a zone's namespace that have its DNS name.
+func (c *Cache) CountNamesakes(zone *v1beta1.DNSZone) int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return countOthers(c.byOwnName[ownName{zone.Namespace, canonicalName(zone)}], zone)
+}
+
+// CountAlike counts the other zones of a zone's namespace that are looked at for each record that a selector of the zone is looked at for: by
+// the label that the fewest zones require of all those which the selector does. Of several selectors, that with the most counts.
+func (c *Cache) CountAlike(zone *v1beta1.DNSZone) (most int) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, label := range c.labelsOfZone(zone) {
+		most = max(most, countOthers(c.selectors[label], zone))
+	}
+	return most
+}
+
+// countOthers counts the zones of a zone's namespace but itself.
+func countOthers(zones map[*zoneEntry]struct{}, zone *v1beta1.DNSZone) (n int) {
+	for z := range zones {
+		if z.Namespace == zone.Namespace && z.Name != zone.Name {
+			n++
+		}
+	}
+	return n
 }
 
 // ZonesBelow lists the zones of all namespaces with a DNS name below a canonical one.

@@ -195,7 +195,9 @@ func TestMembersAreWhatALookAtEverythingSays(t *testing.T) {
 			}
 			told := map[place]bool{}
 			for _, a := range affected {
-				told[place{a.Zone, a.Object}] = true
+				if a.By == nil {
+					told[place{a.Zone, a.Object}] = true
+				}
 			}
 			checkTold(t, fmt.Sprintf("seed %d, step %d", seed, step), before, after, told, changed)
 			before = after
@@ -293,7 +295,7 @@ func TestStatusOfARecordAffectsNothing(t *testing.T) {
 	elsewhere := told.DeepCopy()
 	elsewhere.Labels = nil
 	elsewhere.Generation++
-	want := []Affected{{KeyOfZone(zone), source.KeyOf(record)}}
+	want := []Affected{{Zone: KeyOfZone(zone), Object: source.KeyOf(record)}}
 	if diff := cmp.Diff(want, m.SetObject(elsewhere)); diff != "" {
 		t.Errorf("a record that leaves (-want +got):\n%s", diff)
 	}
@@ -310,10 +312,11 @@ func TestOrphansAreTold(t *testing.T) {
 	if diff := cmp.Diff(orphan, m.SetObject(record)); diff != "" {
 		t.Errorf("a record without a zone (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]Affected{{KeyOfZone(zone), source.KeyOf(record)}}, m.SetZone(zone)); diff != "" {
+	beside := Affected{By: zone, Below: "example.com."}
+	if diff := cmp.Diff([]Affected{beside, {Zone: KeyOfZone(zone), Object: source.KeyOf(record)}}, m.SetZone(zone)); diff != "" {
 		t.Errorf("its zone arrives (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(orphan, m.RemoveZone(KeyOfZone(zone))); diff != "" {
+	if diff := cmp.Diff(append([]Affected{beside}, orphan...), m.RemoveZone(KeyOfZone(zone))); diff != "" {
 		t.Errorf("its zone is gone (-want +got):\n%s", diff)
 	}
 }
@@ -386,5 +389,39 @@ func TestHolderOf(t *testing.T) {
 				t.Errorf("the holder is %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// Of the DNSEndpoints that no zone takes, or one above, a new zone looks at those alone that it may take and that have a name in it.
+func TestEndpointsElsewhereAreNotLookedAt(t *testing.T) {
+	above := exampleZone()
+	above.Namespace, above.Name, above.Spec.ZoneName = "above", "com", "com"
+	m := NewCache(above)
+	set := func(namespace, name, consents string, dnsNames ...string) {
+		e := &v1alpha1.DNSEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		if consents != "" {
+			e.Annotations = map[string]string{v1beta1.AllowZoneNamespacesAnnotation: consents}
+		}
+		for _, dnsName := range dnsNames {
+			e.Spec.Endpoints = append(e.Spec.Endpoints, &v1alpha1.Endpoint{DNSName: dnsName})
+		}
+		m.SetObject(e)
+	}
+	set("dns", "elsewhere", "", "www.example.net", "example.org", "com")
+	set("dns", "apex", "", "a.example.net", "EXAMPLE.com.")
+	set("dns", "below", "above", "*.a.b.example.com")
+	set("friend", "below", "dns", "www.example.com")
+	set("friend", "silent", "", "www.example.com")
+	set("strange", "below", "*", "www.example.com")
+	set("above", "taken", "", "www.example.com", "www.com")
+	zone := exampleZone()
+	zone.Annotations = map[string]string{v1beta1.AllowEndpointNamespacesAnnotation: "friend, other"}
+	var got []string
+	for o := range m.candidates(&zoneEntry{DNSZone: zone, key: KeyOfZone(zone), name: "example.com.", objects: map[*objectEntry]Role{}}) {
+		got = append(got, o.GetNamespace()+"/"+o.GetName())
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"dns/apex", "dns/below", "friend/below"}, got); diff != "" {
+		t.Errorf("looked at (-want +got):\n%s", diff)
 	}
 }

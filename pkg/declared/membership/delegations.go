@@ -65,11 +65,11 @@ func (c *Cache) updateDelegation(o *objectEntry) []Affected {
 	var affected []Affected
 	if before != nil {
 		c.delegations.remove(before.delegation, o)
-		affected = c.zonesBelow(before.delegation)
+		affected = append(affected, Affected{By: before.zone.DNSZone, Below: before.name})
 	}
 	if after != nil {
 		c.delegations.add(after.delegation, o)
-		affected = append(affected, c.zonesBelow(after.delegation)...)
+		affected = append(affected, Affected{By: after.zone.DNSZone, Below: after.name})
 	}
 	return affected
 }
@@ -89,28 +89,28 @@ func delegatedNameOf(o *objectEntry) *delegatedName {
 	return nil
 }
 
-// zonesBelow lists the zones at or below a delegated name.
-func (c *Cache) zonesBelow(d delegation) []Affected {
-	var affected []Affected
-	for z := range c.below[d.name] {
-		affected = append(affected, Affected{Zone: z.key})
-	}
-	return affected
-}
-
-// zonesBeside lists the zones that a zone may keep from being served: the others at or below its name.
-func (c *Cache) zonesBeside(z *zoneEntry) []Affected {
-	var affected []Affected
-	for other := range c.below[z.name] {
-		if other != z {
-			affected = append(affected, Affected{Zone: other.key})
-		}
-	}
-	return affected
-}
-
 // sameStanding reports whether a change of a zone cannot refuse other zones, or permit them.
 func sameStanding(a, b *v1beta1.DNSZone) bool {
-	return a.Generation == b.Generation && maps.Equal(a.Annotations, b.Annotations) && v1beta1.IsGoing(a) == v1beta1.IsGoing(b) &&
-		isNew(a) == isNew(b) && equality.Semantic.DeepEqual(a.Status.Arrivals, b.Status.Arrivals)
+	const consent = v1beta1.AllowInstanceNamespacesAnnotation
+	return a.Annotations[consent] == b.Annotations[consent] && v1beta1.IsGoing(a) == v1beta1.IsGoing(b) &&
+		equality.Semantic.DeepEqual(placesAndServers(a), placesAndServers(b)) && sameArrivals(a, b)
+}
+
+// placesAndServers is where a zone's specification has it served, and its name servers, by which its delegations are judged.
+func placesAndServers(z *v1beta1.DNSZone) []any {
+	spec := &z.Spec
+	return []any{
+		spec.ClusterRef, spec.ClusterProviderRef, spec.Bind9InstancesFrom, spec.ProviderRefs,
+		spec.NameServers, spec.NameServerIPs, spec.SOARecord.PrimaryNS, spec.SOARecord.HiddenPrimary,
+	}
+}
+
+// sameArrivals reports whether a zone that is where it was came there when it did (arrivalAt).
+func sameArrivals(a, b *v1beta1.DNSZone) bool {
+	if a.Status.Arrivals != nil && b.Status.Arrivals != nil {
+		return equality.Semantic.DeepEqual(a.Status.Arrivals, b.Status.Arrivals)
+	}
+	return (a.Status.Arrivals == nil) == (b.Status.Arrivals == nil) && isNew(a) == isNew(b) && IsRefused(a) == IsRefused(b) &&
+		(a.Status.ObservedGeneration > 0) == (b.Status.ObservedGeneration > 0) &&
+		equality.Semantic.DeepEqual(a.Status.Bind9Instances, b.Status.Bind9Instances) && equality.Semantic.DeepEqual(a.Status.Providers, b.Status.Providers)
 }

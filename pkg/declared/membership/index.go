@@ -1,8 +1,10 @@
 package membership
 
 import (
+	"hash/maphash"
 	"iter"
 	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -111,14 +113,19 @@ func requiredLabels(namespace string, s *metav1.LabelSelector) [][]labelKey {
 // indexZone makes a zone known by its name and labels, unindexZone undoes that.
 func (c *Cache) indexZone(z *zoneEntry) {
 	z.name, _ = declaration.ZoneName(z.Spec.ZoneName)
-	z.labels = nil
-	for i := range z.Spec.RecordsFrom {
-		from := &z.Spec.RecordsFrom[i]
-		if z.labels = append(z.labels, c.rarestLabels(z.Namespace, &from.Selector)...); from.NamespaceSelector != nil {
-			z.labels = append(z.labels, c.rarestLabels(anyNamespace, &from.Selector)...)
+	z.labels = c.labelsOfZone(z.DNSZone)
+	c.setZone(z, true)
+}
+
+// labelsOfZone chooses the labels by which a zone is found.
+func (c *Cache) labelsOfZone(zone *v1beta1.DNSZone) (labels []labelKey) {
+	for i := range zone.Spec.RecordsFrom {
+		from := &zone.Spec.RecordsFrom[i]
+		if labels = append(labels, c.rarestLabels(zone.Namespace, &from.Selector)...); from.NamespaceSelector != nil {
+			labels = append(labels, c.rarestLabels(anyNamespace, &from.Selector)...)
 		}
 	}
-	c.setZone(z, true)
+	return labels
 }
 
 func (c *Cache) unindexZone(z *zoneEntry) { c.setZone(z, false) }
@@ -207,8 +214,8 @@ func oldestTaking(zones map[*zoneEntry]struct{}, e metav1.Object) (oldest *zoneE
 }
 
 // candidates are the objects that may have a role in a zone: those that have one now, those with a label that a selector of it requires,
-// those that say that it holds their data, and the DNSEndpoints that a zone above it has or none, or, if they are of its namespace, a
-// zone of another one.
+// those that say that it holds their data, and the DNSEndpoints with names in it that it may take, of those that a zone above it has or none
+// or, if they are of its namespace, a zone of another one.
 func (c *Cache) candidates(z *zoneEntry) map[*objectEntry]Role {
 	found := maps.Clone(z.objects)
 	add := func(objects map[*objectEntry]struct{}) {
@@ -225,16 +232,65 @@ func (c *Cache) candidates(z *zoneEntry) map[*objectEntry]Role {
 	add(c.claims[zoneClaim{z.Namespace, z.Name, ""}])
 	add(c.claims[zoneClaim{z.Namespace, "", z.Spec.ZoneName}])
 	add(c.claims[zoneClaim{anyNamespace, "", z.Spec.ZoneName}])
-	add(c.unplaced)
-	add(c.guests[z.Namespace])
+	name := hashOf(z.name)
+	addEndpoint := func(o *objectEntry) {
+		if _, isIn := slices.BinarySearch(o.names, name); isIn && MayTakeEndpoints(z.DNSZone, o.Object) {
+			found[o] = NoRole
+		}
+	}
+	for namespace, unplaced := range c.unplaced {
+		if namespace == z.Namespace || listsNamespace(z.Annotations[v1beta1.AllowEndpointNamespacesAnnotation], namespace) {
+			for o := range unplaced {
+				addEndpoint(o)
+			}
+		}
+	}
+	for o := range c.guests[z.Namespace] {
+		if _, ok := o.Object.(*v1alpha1.DNSEndpoint); ok {
+			addEndpoint(o)
+		} else {
+			found[o] = NoRole
+		}
+	}
 	for name := range namesUpFrom(z.name) {
 		for above := range c.byName[name] {
 			for o := range above.objects {
-				if _, ok := o.Object.(*v1alpha1.DNSEndpoint); ok {
-					found[o] = NoRole
-				}
+				addEndpoint(o)
 			}
 		}
 	}
 	return found
 }
+
+// namesAbove returns the hashes of all names at and above those of a DNSEndpoint, also former ones, sorted: whoever comes to have a zone need
+// not look at thousands of endpoints to know that none has a name in it. A record has none.
+func namesAbove(o source.Object) []uint64 {
+	e, ok := o.(*v1alpha1.DNSEndpoint)
+	if !ok {
+		return nil
+	}
+	seen := map[uint64]struct{}{}
+	add := func(dnsName string) {
+		name, _ := declaration.EndpointName(dnsName)
+		for above := range namesUpFrom(name) {
+			hash := hashOf(above)
+			if _, known := seen[hash]; known {
+				return // So are those above.
+			}
+			seen[hash] = struct{}{}
+		}
+	}
+	for _, endpoint := range e.Spec.Endpoints {
+		if endpoint != nil {
+			add(endpoint.DNSName)
+		}
+	}
+	for name := range source.FormerNames(e) {
+		add(name)
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+var seed = maphash.MakeSeed()
+
+func hashOf(name string) uint64 { return maphash.String(seed, name) }

@@ -42,14 +42,11 @@ func (f *Fleet) RefusalOf(zone *v1beta1.DNSZone, names Names) Refusal {
 	if err != nil {
 		return Refusal{}
 	}
-	all := []*placedZone{f.place(zone)}
-	for above := name; above != "." && above != ""; above = rrset.ParentName(above) {
-		for _, other := range names.ZonesNamed(above) {
-			if KeyOfZone(other) != KeyOfZone(zone) {
-				all = append(all, f.place(other))
-			}
-		}
+	var others []*v1beta1.DNSZone
+	for above := range namesUpFrom(name) {
+		others = append(others, names.ZonesNamed(above)...)
 	}
+	all := f.meeting(zone, others)
 	for _, p := range all {
 		p.granted, p.denied = f.grantedSuffix(p)
 	}

@@ -140,13 +140,27 @@ func TestRefusalOf(t *testing.T) {
 func TestDelegationThatMovesAffectsZonesBelow(t *testing.T) {
 	bank, child := zoneAt("bank", "bank.example", "shared", 9), zoneAt("evil", "www.bank.example", "shared", 1)
 	cache := NewCache(bank, child)
+	fleet := NewFleet(FleetObjects{
+		Instances: []*v1beta1.Bind9Instance{owned(instance("platform", "shared-primary-0", "shared"), "Bind9GlobalCluster")},
+		Clusters:  []*v1beta1.Bind9GlobalCluster{global("shared", "platform")},
+	}, "home")
 	for n, server := range []string{"ns.provider.example.", "ns1.platform.example.", "ns.provider.example."} {
 		ns := delegating(bank, "www")
 		ns.Spec.Nameserver, ns.Generation = server, int64(n)
-		if affected := cache.SetObject(ns); !slices.Contains(affected, Affected{Zone: KeyOfZone(child)}) {
+		if affected := refusable(fleet, cache, cache.SetObject(ns)); !slices.Contains(affected, KeyOfZone(child)) {
 			t.Errorf("the delegation is to %s now, and that affects %v alone", server, affected)
 		}
 	}
+}
+
+// refusable lists the zones that an event may have refused, or permitted.
+func refusable(f *Fleet, c *Cache, affected []Affected) (keys []ZoneKey) {
+	for _, a := range affected {
+		if a.By != nil {
+			keys = append(keys, f.Concerned(a, c)...)
+		}
+	}
+	return keys
 }
 
 // cameTo is when a zone came to the servers of a cluster by definition, "" if it is about to come, and whether its status says so.
@@ -274,6 +288,7 @@ func TestRefusalsAreAsDefined(t *testing.T) {
 		before := map[ZoneKey]string{}
 		for step := range 60 {
 			var affected []Affected
+			var own ZoneKey
 			switch r.IntN(6) {
 			case 0, 1:
 				z := zoneAt(pick(r, []string{"a", "b", "c"}), pick(r, names), pick(r, []string{"shared", "shared", "own"}), r.IntN(5))
@@ -281,7 +296,7 @@ func TestRefusalsAreAsDefined(t *testing.T) {
 				z.UID, z.Annotations = types.UID(fmt.Sprint(z.Namespace, z.Name, r.IntN(2))), map[string]string{"changed": fmt.Sprint(step)}
 				randomStanding(r, z, fleet.InstancesOf(z))
 				zones[KeyOfZone(z)] = z
-				affected = append(cache.SetZone(z), Affected{Zone: KeyOfZone(z)})
+				affected, own = cache.SetZone(z), KeyOfZone(z)
 			case 5: // The status alone changes, or a finalizer goes.
 				for key, z := range zones {
 					z = z.DeepCopy()
@@ -291,7 +306,7 @@ func TestRefusalsAreAsDefined(t *testing.T) {
 						z.Status.Arrivals, _ = fleet.ArrivalsOf(z, startOfTest)
 					}
 					zones[key] = z
-					affected = append(cache.SetZone(z), Affected{Zone: key})
+					affected, own = cache.SetZone(z), key
 					break
 				}
 			case 2:
@@ -320,12 +335,13 @@ func TestRefusalsAreAsDefined(t *testing.T) {
 					}
 				}
 			}
+			told := refusable(fleet, cache, affected)
 			want := refusalsAmong(fleet, slices.Collect(maps.Values(zones)), delegated)
 			for key, zone := range zones {
 				if got := fleet.RefusalOf(zone, cache).Reason; got != want[key] {
 					t.Fatalf("seed %d, step %d: %s (%s of %s): %q, want %q", seed, step, key, zone.Spec.ZoneName, zone.Spec.ClusterRef, got, want[key])
 				}
-				if _, known := before[key]; known && want[key] != before[key] && !slices.Contains(affected, Affected{Zone: key}) {
+				if _, known := before[key]; known && want[key] != before[key] && key != own && !slices.Contains(told, key) {
 					t.Fatalf("seed %d, step %d: %s was %q and is %q now, but is not affected", seed, step, key, before[key], want[key])
 				}
 			}
@@ -350,6 +366,85 @@ func BenchmarkRefusalOf(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if fleet.RefusalOf(last, cache) != (Refusal{}) {
+			b.Fatal("refused")
+		}
+	}
+}
+
+// Zones of its name and of names above, in any number and namespaces, cost a zone a look if they are on servers of their own or on none: they
+// are not even placed, which takes memory.
+func TestZonesElsewhereCostALook(t *testing.T) {
+	const many = 2000
+	servers := FleetObjects{
+		Instances: []*v1beta1.Bind9Instance{owned(instance("platform", "shared-primary-0", "shared"), "Bind9GlobalCluster")},
+		Clusters:  []*v1beta1.Bind9GlobalCluster{global("shared", "platform")},
+	}
+	cache := NewCache(zoneAt("platform", "example", "shared", 2*many))
+	for n := range many {
+		namespace := fmt.Sprint("own-", n)
+		servers.Instances = append(servers.Instances, instance(namespace, "dns-0", "dns"))
+		cache.SetZone(zoneAt(namespace, "shop.example", "dns", n))
+		for _, name := range []string{"example", "shop.example"} {
+			strange := zoneAt("strange", name, "none", n)
+			strange.Name = fmt.Sprint(name, n)
+			cache.SetZone(strange)
+		}
+	}
+	if allocated := testing.AllocsPerRun(1, func() { cache.SetZone(zoneAt("strange", "example", "none", 0)) }); allocated > 100 {
+		t.Errorf("with %d zones at and below its name, one more takes %.0f allocations", 3*many, allocated)
+	}
+	fleet, zone := NewFleet(servers, "home"), zoneAt("shop", "shop.example", "shared", 0)
+	cache.SetZone(zone)
+	for what, z := range map[string]*v1beta1.DNSZone{"on shared servers": zone, "on its own": cache.Zone(ZoneKey{Namespace: "own-7", Name: zoneAt("own-7", "shop.example", "dns", 7).Name})} {
+		if allocated := testing.AllocsPerRun(1, func() {
+			if want := z == zone; (fleet.RefusalOf(z, cache) != Refusal{}) != want {
+				t.Errorf("a zone %s is refused: %t", what, !want)
+			}
+		}); allocated > 100 {
+			t.Errorf("of %d zones each elsewhere, a zone %s takes %.0f allocations", many, what, allocated)
+		}
+	}
+}
+
+// A zone that another one refuses keeps nobody from servers that the other one is not on.
+func TestRefusedOnOtherServersKeepsNobody(t *testing.T) {
+	at := func(name string, age int, providers ...string) *v1beta1.DNSZone {
+		z := zoneAt("team", "shop.example", "", age)
+		z.Name = name
+		for _, p := range providers {
+			z.Spec.ProviderRefs = append(z.Spec.ProviderRefs, v1beta1.ProviderReference{Name: p})
+		}
+		return z
+	}
+	first, second, third := at("first", 3, "a"), at("second", 2, "a", "b"), at("third", 1, "b")
+	fleet := NewFleet(FleetObjects{}, "home")
+	if got := fleet.RefusalOf(third, NewCache(second, third)); got.Reason != status.DuplicateZone {
+		t.Errorf("beside an older zone: %+v", got)
+	}
+	cache := NewCache(first, second, third)
+	if got := fleet.RefusalOf(third, cache); got != (Refusal{}) {
+		t.Errorf("beside an older zone that is refused: %+v", got)
+	}
+	for _, a := range cache.RemoveZone(KeyOfZone(first)) {
+		if concerned := fleet.Concerned(a, cache); len(concerned) != 2 {
+			t.Errorf("the end of the first concerns %v", concerned)
+		}
+	}
+}
+
+// BenchmarkRefusalBesideStrangers is for a zone whose name thousands have elsewhere.
+func BenchmarkRefusalBesideStrangers(b *testing.B) {
+	servers := FleetObjects{
+		Instances: []*v1beta1.Bind9Instance{owned(instance("platform", "shared-primary-0", "shared"), "Bind9GlobalCluster")},
+		Clusters:  []*v1beta1.Bind9GlobalCluster{global("shared", "platform")},
+	}
+	zone := zoneAt("shop", "shop.example", "shared", 0)
+	cache, fleet := NewCache(zone), NewFleet(servers, "home")
+	for n := range 5000 {
+		cache.SetZone(zoneAt(fmt.Sprint(n), "shop.example", "none", n))
+	}
+	for b.Loop() {
+		if fleet.RefusalOf(zone, cache) != (Refusal{}) {
 			b.Fatal("refused")
 		}
 	}

@@ -20,7 +20,7 @@ func TestReplacedStatus(t *testing.T) {
 	e.Spec.Endpoints = []*v1alpha1.Endpoint{{DNSName: "www.example.com", RecordType: "A", Targets: []string{"192.0.2.1"}}}
 	e.Status.Conditions = []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionTrue}}
 	e.Status.Zones = []v1alpha1.EndpointZone{{Namespace: "dns", Name: zone.Name, ZoneName: "example.com", RRsets: []string{"www.example.com./A"}}}
-	key, wanted := source.KeyOf(e), []Affected{{KeyOfZone(zone), source.KeyOf(e)}}
+	key, wanted := source.KeyOf(e), []Affected{{Zone: KeyOfZone(zone), Object: source.KeyOf(e)}}
 
 	c := NewCache(zone) // It does not admit the namespace any more.
 	c.KeepsStatuses = true

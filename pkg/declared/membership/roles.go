@@ -144,9 +144,7 @@ func (c *Cache) endpointRoles(o *objectEntry, endpoints *v1alpha1.DNSEndpoint) r
 			all.set(z, Leaving)
 		}
 	}
-	if delete(c.unplaced, o); unplaced {
-		c.unplaced[o] = struct{}{}
-	}
+	c.unplaced.set(endpoints.Namespace, o, unplaced)
 	return all
 }
 

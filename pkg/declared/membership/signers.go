@@ -101,7 +101,7 @@ func (f *Fleet) SigningParents(zone *v1beta1.DNSZone, names *Cache) []*v1beta1.D
 	for above := rrset.ParentName(name); above != "." && above != ""; above = rrset.ParentName(above) {
 		var served, delegating []*v1beta1.DNSZone
 		for _, parent := range names.ZonesNamed(above) {
-			if v1beta1.IsGoing(parent) || f.RefusalOf(parent, names) != (Refusal{}) || !f.isBeside(parent, zone) {
+			if v1beta1.IsGoing(parent) || !f.isBeside(parent, zone) || f.RefusalOf(parent, names) != (Refusal{}) {
 				continue
 			}
 			served = append(served, parent)
@@ -123,12 +123,6 @@ const maxParents = 16
 // isBeside reports whether a zone is in the namespace of another one or on servers of it.
 func (f *Fleet) isBeside(parent, zone *v1beta1.DNSZone) bool {
 	return parent.Namespace == zone.Namespace || f.Share(parent, zone)
-}
-
-// Share reports whether one server, as far as the fleet knows them, has two zones.
-func (f *Fleet) Share(parent, zone *v1beta1.DNSZone) bool {
-	_, _, shared := f.place(zone).meet(f.place(parent))
-	return shared
 }
 
 // isAmbiguous reports whether a delegation may be meant for another zone of the same name.

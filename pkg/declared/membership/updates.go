@@ -15,11 +15,43 @@ import (
 )
 
 // Affected is an object whose role in a zone is another one now, or that has changed itself and has a role there. Zone is
-// the zero value for an object that has no role anywhere: an orphan. Object is the zero value for a zone of which Fleet's
-// RefusalOf may be another one, because of a zone or an NSRecord.
+// the zero value for an object that has no role anywhere: an orphan. Object is the zero value for a zone that is asked for other DS records.
+//
+// With By it stands for all zones at and below a name of which Fleet's RefusalOf or SigningParents may be others, because By was or is as it
+// is, or has or had an NSRecord there: Concerned lists them.
 type Affected struct {
 	Zone   ZoneKey
 	Object source.ObjectKey
+	By     *v1beta1.DNSZone
+	// Below is canonical.
+	Below string
+}
+
+// besides are the zones that a zone may keep from being served: the others at or below its name.
+func (z *zoneEntry) besides() []Affected {
+	if z.name == "" {
+		return nil
+	}
+	return []Affected{{By: z.DNSZone, Below: z.name}}
+}
+
+// Concerned lists the zones for which an Affected with By stands: those that share servers with By, or with one of them, and so on, and those
+// of its namespace, which it may delegate on any servers.
+func (f *Fleet) Concerned(a Affected, among *Cache) (keys []ZoneKey) {
+	among.mu.RLock()
+	var others []*v1beta1.DNSZone
+	for z := range among.below[a.Below] {
+		if others = append(others, z.DNSZone); z.Namespace == a.By.Namespace {
+			keys = append(keys, z.key)
+		}
+	}
+	among.mu.RUnlock()
+	for _, met := range f.meeting(a.By, others)[1:] {
+		if met.Namespace != a.By.Namespace {
+			keys = append(keys, KeyOfZone(met.DNSZone))
+		}
+	}
+	return slices.DeleteFunc(keys, func(key ZoneKey) bool { return key == KeyOfZone(a.By) })
 }
 
 // SetObject takes over an object as it is now.
@@ -29,7 +61,7 @@ func (c *Cache) SetObject(o source.Object) []Affected {
 	key := source.KeyOf(o)
 	known := c.objects[key]
 	if known == nil {
-		known = &objectEntry{Object: o}
+		known = &objectEntry{Object: o, names: namesAbove(o)}
 		c.objects[key] = known
 		c.indexObject(known, true)
 		return c.updateRoles(known, true)
@@ -39,7 +71,9 @@ func (c *Cache) SetObject(o source.Object) []Affected {
 		o, changed = keepStatus(known.Object, o), true
 	}
 	c.indexObject(known, false)
-	known.Object = o
+	if known.Object = o; changed {
+		known.names = namesAbove(o)
+	}
 	c.indexObject(known, true)
 	return c.updateRoles(known, changed)
 }
@@ -59,11 +93,11 @@ func (c *Cache) RemoveObject(last source.Object) []Affected {
 	for _, r := range o.roles {
 		delete(r.zone.objects, o)
 		if r.role == Selected || !released {
-			affected = append(affected, Affected{r.zone.key, key})
+			affected = append(affected, Affected{Zone: r.zone.key, Object: key})
 		}
 	}
 	c.indexObject(o, false)
-	delete(c.unplaced, o)
+	c.unplaced.remove(key.Namespace, o)
 	c.guests.remove(key.Namespace, o)
 	delete(c.objects, key)
 	o.roles = nil
@@ -120,31 +154,31 @@ func (c *Cache) SetZone(zone *v1beta1.DNSZone) []Affected {
 	case known.UID != zone.UID:
 		affected = c.removeZone(known)
 	case selectsSame(known.DNSZone, zone):
-		old := known.DNSZone
+		old, was := known.DNSZone, known.besides()
 		known.DNSZone = zone
 		asked := c.updateRequest(known, requestOf(zone))
 		if !sameStanding(old, zone) {
-			return append(asked, c.zonesBeside(known)...)
+			return slices.Concat(asked, was, known.besides())
 		}
 		return asked
 	default:
-		candidates, beside := c.candidates(known), c.zonesBeside(known)
+		candidates, was := c.candidates(known), known.besides()
 		asked := c.updateRequest(known, request{})
 		c.unindexZone(known)
 		known.DNSZone = zone
 		c.indexZone(known)
 		asked = append(asked, c.updateRequest(known, requestOf(zone))...)
 		maps.Copy(candidates, c.candidates(known))
-		return slices.Concat(asked, beside, c.zonesBeside(known), c.updateAll(candidates))
+		return slices.Concat(asked, was, known.besides(), c.updateAll(candidates))
 	}
 	z := &zoneEntry{DNSZone: zone, key: key, objects: map[*objectEntry]Role{}}
 	c.zones[key] = z
 	c.perNamespace[key.Namespace]++
 	c.indexZone(z)
 	affected = append(affected, c.updateRequest(z, requestOf(zone))...)
-	affected = slices.Concat(affected, c.zonesBeside(z), c.updateAll(c.candidates(z)))
+	affected = slices.Concat(affected, z.besides(), c.updateAll(c.candidates(z)))
 	return slices.DeleteFunc(affected, func(a Affected) bool {
-		return a.Zone.Name == "" && len(c.objects[a.Object].roles) > 0 // It was an orphan for a moment only.
+		return a.By == nil && a.Zone.Name == "" && len(c.objects[a.Object].roles) > 0 // It was an orphan for a moment only.
 	})
 }
 
@@ -165,7 +199,7 @@ func (c *Cache) removeZone(z *zoneEntry) []Affected {
 	}
 	asked := c.updateRequest(z, request{})
 	c.unindexZone(z)
-	affected := slices.Concat(asked, c.zonesBeside(z), c.updateAll(maps.Clone(z.objects)))
+	affected := slices.Concat(asked, z.besides(), c.updateAll(maps.Clone(z.objects)))
 	return slices.DeleteFunc(affected, func(a Affected) bool { return a.Zone == z.key })
 }
 
@@ -188,13 +222,13 @@ func (c *Cache) updateRoles(o *objectEntry, changed bool) []Affected {
 	for _, r := range o.roles {
 		r.zone.objects[o] = r.role
 		if changed || before.in(r.zone) != r.role {
-			affected = append(affected, Affected{r.zone.key, key})
+			affected = append(affected, Affected{Zone: r.zone.key, Object: key})
 		}
 	}
 	for _, r := range before {
 		if o.roles.in(r.zone) == NoRole {
 			delete(r.zone.objects, o)
-			affected = append(affected, Affected{r.zone.key, key})
+			affected = append(affected, Affected{Zone: r.zone.key, Object: key})
 		}
 	}
 	if len(o.roles) == 0 && (changed || len(before) > 0) {

@@ -89,11 +89,15 @@ func (p *Pool) shareMetadata(m metav1.Object) {
 // may have in large numbers. A tenant could fill a cache with them.
 func unreadAnnotations(o any) func(key string) bool {
 	switch o.(type) {
-	case v1beta1.Record, *v1beta1.DNSZone, *v1alpha1.DNSEndpoint:
-		return func(key string) bool { return !strings.HasPrefix(key, v1beta1.GroupName+"/") }
+	case v1beta1.Record, *v1alpha1.DNSEndpoint:
+		return isOthers
+	case *v1beta1.DNSZone: // It has no former names, and no policy bounds the annotation of them.
+		return func(key string) bool { return isOthers(key) || key == v1beta1.FormerNamesAnnotation }
 	}
 	return func(key string) bool { return key == corev1.LastAppliedConfigAnnotation }
 }
+
+func isOthers(key string) bool { return !strings.HasPrefix(key, v1beta1.GroupName+"/") }
 
 func (p *Pool) shareStatus(s *v1beta1.RecordStatus) {
 	s.Zone = p.shareString(s.Zone)

@@ -44,10 +44,15 @@ func (p zonePass) hidden(ctx context.Context, primaries []primary.State) map[rrs
 	return hidden
 }
 
-// zonesCovering returns the names of other zones at or below which this one declares data of its own.
+// zonesCovering returns the names of other zones on the same servers at or below which this one declares data of its own. Anybody may have
+// zones of these names elsewhere, in any number: servers are not asked about them.
 func (p zonePass) zonesCovering() []string {
+	below := p.zones.Members.ZonesBelow(p.dnsName())
+	if p.fleet != nil {
+		below = p.fleet.Sharing(p.zone, below)
+	}
 	var names []string
-	for _, z := range p.zones.Members.ZonesBelow(p.dnsName()) {
+	for _, z := range below {
 		if name, err := declaration.ZoneName(z.Spec.ZoneName); err == nil {
 			names = append(names, name)
 		}

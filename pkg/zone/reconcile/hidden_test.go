@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	bind "github.com/lockstep-dns/lockstep/test/named"
@@ -60,5 +61,34 @@ func TestPassReportsWhatServersHoldAndDoNotAnswerWith(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a.alias A", "a.cut A", "cut A", "ns.cut A"}, hidden(r.pass())); diff != "" {
 		t.Errorf("hidden after the zone below is gone (-want +got):\n%s", diff)
+	}
+}
+
+// Servers are asked about zones below that they may have. Whoever has zones of the names of somebody's records elsewhere makes no questions.
+func TestZonesElsewhereAreNoQuestions(t *testing.T) {
+	p := passOverFake(&fakePrimary{sets: map[rrset.Key]rrset.RRset{}})
+	instance := p.instances[0].DeepCopy()
+	instance.Spec.ClusterRef = "own"
+	p.zone.Spec.ClusterRef = "own"
+	p.fleet = membership.NewFleet(membership.FleetObjects{Instances: []*v1beta1.Bind9Instance{instance}}, "home")
+	for n := range 3 {
+		record := numbered(n, 1)
+		p.zones.Set(record)
+		below := p.zone.DeepCopy()
+		below.Name, below.UID, below.Spec.RecordsFrom = record.Name, record.UID, nil
+		below.Spec.ZoneName = record.Spec.Name + ".example.test"
+		switch n {
+		case 1:
+			below.Namespace = "strange"
+		case 2:
+			below.Spec.ClusterRef = "none"
+		}
+		p.zones.Set(below)
+	}
+	if _, err := p.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"r000000.example.test."}, p.zonesCovering()); diff != "" {
+		t.Errorf("servers are asked about (-want +got):\n%s", diff)
 	}
 }

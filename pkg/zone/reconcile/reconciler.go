@@ -82,7 +82,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // reconcileZone runs a pass over a zone, hands on its outcome, and returns when the next one is due.
 func (r *reconciler) reconcileZone(ctx context.Context, req ctrl.Request, scope scope) (ctrl.Result, error) {
 	zone := scope.zone
-	result, passErr := zonePass{edges: r.edges, scope: scope, state: r.states.stateOf(zone)}.run(ctx)
+	state := r.states.stateOf(zone)
+	result, passErr := zonePass{edges: r.edges, scope: scope, state: state}.run(ctx)
+	state.keepHosts(scope.servers)
 	if errors.Is(passErr, errEnding) {
 		r.leaveAsIs(ctx, scope)
 		r.metrics.Forget(req.NamespacedName)
@@ -128,7 +130,9 @@ func (r *reconciler) forget(req ctrl.Request) {
 
 // scope is what a pass is about, beside the objects that declare the zone's data. A pass changes nothing of it.
 type scope struct {
-	zone      *v1beta1.DNSZone
+	zone *v1beta1.DNSZone
+	// fleet decides which zones share servers; nil takes all of them for such.
+	fleet     *membership.Fleet
 	instances []*v1beta1.Bind9Instance
 	// providers are those that the zone names; one that does not exist has nothing but its name.
 	providers []*v1beta1.DNSProvider
@@ -214,7 +218,7 @@ func (r *reconciler) formerParents(zone *v1beta1.DNSZone) (former []*v1beta1.DNS
 
 // placeZone finds where a zone is served.
 func (r *reconciler) placeZone(ctx context.Context, all *membership.Fleet, zone *v1beta1.DNSZone) (s scope, err error) {
-	s.zone = zone
+	s.zone, s.fleet = zone, all
 	s.instances = all.InstancesOf(zone)
 	s.providers = all.ProvidersOf(zone)
 	s.strangers = all.Strangers(zone, s.instances)

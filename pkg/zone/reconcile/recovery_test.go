@@ -7,9 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
@@ -57,6 +60,28 @@ func TestOneZoneLeadsTheOthersBackToAServer(t *testing.T) {
 	}
 }
 
+// Addresses that a DNSProvider had are forgotten, however many: nobody tries them any more.
+func TestServersThatNobodyHasAreForgotten(t *testing.T) {
+	r := recoveries{enqueue: func(membership.ZoneKey) {}}
+	state := &zoneState{secondaries: map[types.NamespacedName]*host.Follower{}}
+	for n := range 500 {
+		server := observe.Server{Provider: "p", Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, byte(n >> 8), byte(n)}), 53)}
+		r.record(membership.ZoneKey{Name: "zone"}, []statuswriter.ServerOutcome{{Server: server, Err: errors.New("no reply")}}, time.Unix(1000, 0).Add(time.Duration(n)*time.Minute))
+		*host.Recall[int](&state.hosts, host.IDOf(server))++
+		state.secondary(host.IDOf(server))
+		state.verificationOf(host.IDOf(server))
+		state.keepHosts([]observe.Server{server})
+		verified := 0
+		state.verified.Range(func(any, any) bool { verified++; return true })
+		if known := *host.Recall[int](&state.hosts, host.IDOf(server)); known != 1 || verified != 1 || len(state.secondaries) != 1 {
+			t.Fatalf("of the server that the zone has, %d is known; there are %d secondaries, %d of them compared", known, len(state.secondaries), verified)
+		}
+	}
+	if len(r.servers) > 2*int(serverLife/time.Minute) {
+		t.Errorf("%d servers fail, of which one is left", len(r.servers))
+	}
+}
+
 // A server is tried every few seconds at first, whatever is wrong with it, and less often when nobody helps it.
 func TestLeadIsPatientWithWhatOnlyAPersonMends(t *testing.T) {
 	r := recoveries{enqueue: func(membership.ZoneKey) {}}
@@ -77,5 +102,15 @@ func TestLeadIsPatientWithWhatOnlyAPersonMends(t *testing.T) {
 				t.Error("a paused zone, or one that does not lead, is tried soon")
 			}
 		}
+	}
+}
+
+func TestPassForgetsFormerServers(t *testing.T) {
+	p := newPlatform(t)
+	zone := p.declare("team", "team.example", "shared", 0, 0)
+	p.states.stateOf(zone).secondary(types.NamespacedName{Namespace: "team", Name: "p 192.0.2.1:53"})
+	p.pass(zone)
+	if known := p.states.stateOf(zone).secondaries; len(known) > 0 {
+		t.Errorf("known are still %v", known)
 	}
 }

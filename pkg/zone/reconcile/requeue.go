@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -84,8 +85,8 @@ const (
 	leadInterval    = 2 * time.Second
 	refusedInterval = 10 * time.Second
 	personTimeout   = 5 * time.Minute
-	// leadLife is after how long without a pass another zone takes the lead.
-	leadLife = time.Minute
+	// leadLife is after how long without a pass another zone takes the lead, serverLife after how long a server is no longer any zone's.
+	leadLife, serverLife = time.Minute, 10 * time.Minute
 )
 
 // recoveries knows the servers that zones cannot be brought to. On each, one zone leads: it is tried often, and the others
@@ -95,6 +96,8 @@ type recoveries struct {
 
 	mu      sync.Mutex
 	servers map[types.NamespacedName]*failingServer
+	// swept is when servers that nobody has tried for serverLife were dropped last: a DNSProvider may have had any number of addresses.
+	swept time.Time
 }
 
 type failingServer struct {
@@ -138,6 +141,10 @@ func leadPause(leads time.Time, event statuswriter.SyncCompleted) time.Duration 
 func (r *recoveries) join(pod types.NamespacedName, zone membership.ZoneKey, now time.Time) (leads time.Time) {
 	s := r.servers[pod]
 	if s == nil {
+		if now.Sub(r.swept) >= serverLife {
+			maps.DeleteFunc(r.servers, func(_ types.NamespacedName, s *failingServer) bool { return now.Sub(s.at) >= serverLife })
+			r.swept = now
+		}
 		if r.servers == nil {
 			r.servers = map[types.NamespacedName]*failingServer{}
 		}

@@ -79,6 +79,9 @@ type Options struct {
 // pod changes in a way that matters to DNS; status that we write ourselves never starts it.
 func Setup(mgr ctrl.Manager, o Options) error {
 	zones := zonecache.New()
+	zones.Fleet = func() (*membership.Fleet, error) {
+		return inventory.Read(context.Background(), mgr.GetClient(), o.SystemNamespace)
+	}
 	counts := statuswriter.NewMetrics(metrics.Registry)
 	counts.Waiting = zones.OldestChange
 	writer := statuswriter.NewWriter(statuswriter.Options{

@@ -1,16 +1,19 @@
 package reconcile
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
@@ -117,6 +120,22 @@ func (s *zoneState) secondary(pod types.NamespacedName) *host.Follower {
 		s.secondaries[pod] = &host.Follower{}
 	}
 	return s.secondaries[pod]
+}
+
+// keepHosts forgets what is known of servers that are no longer among the zone's.
+func (s *zoneState) keepHosts(servers []observe.Server) {
+	ids := sets.New[types.NamespacedName]()
+	for _, server := range servers {
+		ids.Insert(host.IDOf(server))
+	}
+	s.hosts.KeepOnly(ids)
+	maps.DeleteFunc(s.secondaries, func(id types.NamespacedName, _ *host.Follower) bool { return !ids.Has(id) })
+	s.verified.Range(func(id, _ any) bool {
+		if !ids.Has(id.(types.NamespacedName)) {
+			s.verified.Delete(id)
+		}
+		return true
+	})
 }
 
 // verification is how far a secondary was found to hold what the primaries do.

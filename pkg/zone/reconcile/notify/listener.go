@@ -4,6 +4,7 @@ package notify
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 	"time"
 
@@ -121,9 +122,14 @@ func (l *Listener) updateStreams(ctx context.Context) error {
 type stream struct {
 	*Listener
 	server serverKey
-	// last has the serial of the last notification of each zone that the server serves: of others it may send any number.
+	// last has the serial of the last notification of each zone that the server serves: of others it may send any number. kept are those that
+	// were there when zones that are gone were dropped.
 	last map[membership.ZoneKey]uint32
+	kept int
 }
+
+// minLast is how many zones last has before those that are gone are dropped.
+const minLast = 1000
 
 func (s *stream) open(ctx context.Context, fn func(bindcar.Notification)) error {
 	sidecar := inventory.SidecarOf(observe.Server{Addr: s.server.addr, Namespace: s.server.pod.Namespace, Instance: s.server.instance})
@@ -151,7 +157,10 @@ func (s *stream) HandleNotification(ctx context.Context, n bindcar.Notification)
 // loaded again, and somebody may have edited its file in between.
 func (s *stream) isRepeated(zone membership.ZoneKey, serial uint32) bool {
 	last, known := s.last[zone]
-	s.last[zone] = serial
+	if s.last[zone] = serial; len(s.last) >= max(minLast, 2*s.kept) {
+		maps.DeleteFunc(s.last, func(zone membership.ZoneKey, _ uint32) bool { return s.Zones.Members.Zone(zone) == nil })
+		s.kept = len(s.last)
+	}
 	return known && last == serial && serial != 0
 }
 

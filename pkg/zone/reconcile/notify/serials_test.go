@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/zonecache"
@@ -63,5 +65,22 @@ func TestHostileNotifications(t *testing.T) {
 	}
 	if len(s.last) > 0 {
 		t.Errorf("%d zones are remembered that nobody declares", len(s.last))
+	}
+}
+
+// Of zones that are gone nothing is remembered, however many have come and gone while the stream lasts.
+func TestNotificationsOfZonesThatAreGone(t *testing.T) {
+	s := &stream{Listener: &Listener{Zones: zonecache.New()}, last: map[membership.ZoneKey]uint32{}}
+	stays := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "stays"}}
+	s.Zones.Set(stays)
+	s.isRepeated(membership.KeyOfZone(stays), 7)
+	for n := range 5 * minLast {
+		zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: fmt.Sprint(n)}}
+		s.Zones.Set(zone)
+		s.isRepeated(membership.KeyOfZone(zone), 1)
+		s.Zones.Remove(zone)
+	}
+	if len(s.last) > minLast || !s.isRepeated(membership.KeyOfZone(stays), 7) {
+		t.Errorf("serials of %d zones are remembered, and that of the one that is there: %d", len(s.last), s.last[membership.KeyOfZone(stays)])
 	}
 }

@@ -26,6 +26,9 @@ import (
 type Cache struct {
 	// Members knows the roles of all objects.
 	Members *membership.Cache
+	// Fleet reads where zones are served, which decides for which zones another one matters; without it, it does for none. It is set before
+	// the first event.
+	Fleet func() (*membership.Fleet, error)
 
 	mu sync.Mutex
 	// dirty holds for each zone the objects that changed since its last pass.
@@ -53,44 +56,74 @@ func New() *Cache {
 // Set stores a DNSZone, a namespace or an object that declares data, and returns the requests to which the change leads. What changes
 // status alone leads to none.
 func (c *Cache) Set(o any) []ctrl.Request {
+	requests, affected := c.store(o)
+	return append(requests, c.concerned(affected)...)
+}
+
+// store is Set without the requests for zones that others concern, by what is affected.
+func (c *Cache) store(o any) (requests []ctrl.Request, affected []membership.Affected) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch o := o.(type) {
 	case *v1beta1.DNSZone:
 		old := c.Members.Zone(membership.KeyOfZone(o))
-		requests := c.markDirty(c.Members.SetZone(o))
-		if old != nil && isSameZone(old, o) {
-			return requests
+		affected = c.Members.SetZone(o)
+		if old == nil || !isSameZone(old, o) {
+			requests = append(requests, inventory.RequestFor(o))
 		}
-		return append(requests, inventory.RequestFor(o))
 	case *corev1.Namespace:
-		return c.markDirty(c.Members.SetNamespace(o.Name, o.Labels))
+		affected = c.Members.SetNamespace(o.Name, o.Labels)
 	case source.Object:
-		return c.markDirty(c.Members.SetObject(o))
+		affected = c.Members.SetObject(o)
 	}
-	return nil
+	return append(requests, c.markDirty(affected)...), affected
 }
 
 // Remove drops a DNSZone, a namespace or an object that declares data, given as it was last, and returns the requests to which that
 // leads.
 func (c *Cache) Remove(last any) []ctrl.Request {
+	requests, affected := c.drop(last)
+	return append(requests, c.concerned(affected)...)
+}
+
+// drop is to Remove what store is to Set.
+func (c *Cache) drop(last any) (requests []ctrl.Request, affected []membership.Affected) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch o := last.(type) {
 	case *v1beta1.DNSZone:
 		key := membership.KeyOfZone(o)
-		requests := append(c.markDirty(c.Members.RemoveZone(key)), inventory.RequestFor(o))
+		affected = c.Members.RemoveZone(key)
+		requests = append(c.markDirty(affected), inventory.RequestFor(o))
 		delete(c.dirty, key)
 		delete(c.since, key)
 		delete(c.released, key)
-		return requests
+		return requests, affected
 	case *corev1.Namespace:
-		return c.markDirty(c.Members.RemoveNamespace(o.Name))
+		affected = c.Members.RemoveNamespace(o.Name)
 	case source.Object:
-		affected := c.Members.RemoveObject(o)
-		return c.markDirty(slices.DeleteFunc(affected, func(a membership.Affected) bool { return c.takeReleased(a, o.GetUID()) }))
+		affected = slices.DeleteFunc(c.Members.RemoveObject(o), func(a membership.Affected) bool { return c.takeReleased(a, o.GetUID()) })
 	}
-	return nil
+	return c.markDirty(affected), affected
+}
+
+// concerned returns requests for the zones that others may refuse, permit or delegate now. c.mu is not held: reading the fleet may
+// wait for caches. If it cannot be read, the next pass over each of the zones finds out.
+func (c *Cache) concerned(affected []membership.Affected) (requests []ctrl.Request) {
+	affected = slices.DeleteFunc(affected, func(a membership.Affected) bool { return a.By == nil })
+	if len(affected) == 0 || c.Fleet == nil {
+		return nil
+	}
+	fleet, err := c.Fleet()
+	if err != nil {
+		return nil
+	}
+	for _, a := range affected {
+		for _, zone := range fleet.Concerned(a, c.Members) {
+			requests = append(requests, ctrl.Request{NamespacedName: zone})
+		}
+	}
+	return requests
 }
 
 // NoteReleased remembers that a zone has released some objects. When a deleted one of them is gone, that is no news for the
@@ -140,6 +173,9 @@ func (c *Cache) EnqueueAbove(zone *v1beta1.DNSZone) {
 func (c *Cache) markDirty(affected []membership.Affected) []ctrl.Request {
 	requests := map[ctrl.Request]struct{}{}
 	for _, a := range affected {
+		if a.By != nil {
+			continue
+		}
 		if a.Zone.Name == "" {
 			addTo(c.orphans, a.Object.Namespace, a.Object)
 			// A request without a name is for the orphans of a namespace.

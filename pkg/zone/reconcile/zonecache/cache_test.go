@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 )
 
 func testZone(name, zoneName string, labels map[string]string) *v1beta1.DNSZone {
@@ -93,6 +94,63 @@ func TestEventsAskForPassesWhereTheyMatter(t *testing.T) {
 	at := c.Placement(endpoints)
 	if diff := cmp.Diff([]types.NamespacedName{membership.KeyOfZone(main)}, at.Taken); diff != "" || !slices.Equal(at.Unplaced, []int{2}) {
 		t.Errorf("unplaced %v, taken (-want +got):\n%s", at.Unplaced, diff)
+	}
+}
+
+// Only a zone on the same servers, at or above its name, has a zone looked at, and only if it may refuse or permit that: who has a zone above all
+// others elsewhere, or changes something else in it, causes no passes over theirs.
+func TestOtherZonesMatterOnCommonServers(t *testing.T) {
+	c := New()
+	c.Fleet = func() (*membership.Fleet, error) {
+		owner := metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Bind9GlobalCluster", Name: "shared", UID: "shared"}
+		return membership.NewFleet(membership.FleetObjects{
+			Instances: []*v1beta1.Bind9Instance{{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "shared-0", OwnerReferences: []metav1.OwnerReference{owner}},
+				Spec:       v1beta1.Bind9InstanceSpec{ClusterRef: "shared"},
+			}},
+			Clusters: []*v1beta1.Bind9GlobalCluster{{ObjectMeta: metav1.ObjectMeta{Name: "shared", UID: "shared"}, Spec: v1beta1.GlobalClusterSpec{Namespace: "platform"}}},
+		}, "home"), nil
+	}
+	at := func(namespace, zoneName, cluster string, generation int64) *v1beta1.DNSZone {
+		z := testZone("zone", zoneName, map[string]string{"in": "zone"})
+		z.Namespace, z.Spec.ClusterRef, z.Generation = namespace, cluster, generation
+		z.UID, z.Status.ObservedGeneration = types.UID(namespace), 1
+		return z
+	}
+	of := func(namespaces ...string) (all []ctrl.Request) {
+		for _, namespace := range namespaces {
+			all = append(all, ctrl.Request{NamespacedName: membership.ZoneKey{Namespace: namespace, Name: "zone"}})
+		}
+		return all
+	}
+	edited := at("top", "example.com", "shared", 3)
+	edited.Spec.TTL = new(int64)
+	ns := &v1beta1.NSRecord{ObjectMeta: metav1.ObjectMeta{Namespace: "top", Name: "ns", Labels: map[string]string{"in": "zone"}}}
+	ns.Spec.Name, ns.Spec.Nameserver = "sub", "ns1"
+	near := at("top", "own.sub.example.com", "own", 1)
+	near.Name = "near"
+	for _, step := range []struct {
+		name string
+		got  []ctrl.Request
+		want []ctrl.Request
+	}{
+		{"a zone", c.Set(at("sub", "sub.example.com", "shared", 1)), of("sub")},
+		{"another one elsewhere", c.Set(at("own", "sub.example.com", "own", 1)), of("own")},
+		{"one above, nowhere", c.Set(at("top", "example.com", "none", 1)), of("top")},
+		{"it is led to the servers", c.Set(at("top", "example.com", "shared", 2)), of("sub", "top")},
+		{"something else in it changes", c.Set(edited), of("top")},
+		{"it delegates a name", c.Set(ns), of("sub", "top")},
+		{"it does so no more", c.Remove(ns), of("sub", "top")},
+		{"it leaves", c.Set(at("top", "example.com", "none", 4)), of("sub", "top")},
+		{"one of its namespace", c.Set(near), []ctrl.Request{inventory.RequestFor(near)}},
+		{"it delegates that", c.Set(ns), append([]ctrl.Request{inventory.RequestFor(near)}, of("top")...)},
+		{"it goes from nowhere", c.Remove(at("top", "example.com", "none", 4)), append([]ctrl.Request{inventory.RequestFor(near)}, of("top")...)},
+		{"one of the name comes to the servers", c.Set(at("own", "sub.example.com", "shared", 2)), of("own", "sub")},
+		{"it goes", c.Remove(at("own", "sub.example.com", "shared", 2)), of("own", "sub")},
+	} {
+		if diff := cmp.Diff(sorted(step.want), sorted(step.got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.name, diff)
+		}
 	}
 }
 

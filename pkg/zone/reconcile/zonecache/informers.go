@@ -74,11 +74,12 @@ func (s *Source) watchKind(ctx context.Context, queue workqueue.TypedRateLimitin
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) {
-			priority := 0
-			if initial {
-				priority = handler.LowPriority
+			if initial { // So is every zone.
+				requests, _ := s.cache.store(o)
+				enqueueAll(queue, handler.LowPriority, requests)
+				return
 			}
-			enqueueAll(queue, priority, s.cache.Set(o))
+			enqueueAll(queue, 0, s.cache.Set(o))
 		},
 		UpdateFunc: func(before, after any) {
 			enqueueAll(queue, 0, s.cache.Set(after))
