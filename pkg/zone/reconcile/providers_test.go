@@ -468,3 +468,35 @@ func listenForNotify(t *testing.T, port uint16, hosts ...string) map[string]<-ch
 	}
 	return all
 }
+
+// On a server that is read by queries, a record is there while a wildcard answers with the same. It is put there as soon as the wildcard does
+// not any more: because that has changed, or because the name exists for another reason.
+func TestProviderReadByQueryWithAWildcard(t *testing.T) {
+	for _, on := range conformers {
+		if on.readBy != v1beta1.ReadByQuery {
+			continue
+		}
+		t.Run(on.column(), func(t *testing.T) {
+			c := newConformanceRun(t, on)
+			same := []string{"text.wild 300 A 192.0.2.5", "above.wild 300 A 192.0.2.5", "other.wild 300 A 192.0.2.5"}
+			for _, lines := range [][]string{
+				{"*.wild 300 A 192.0.2.5"},
+				append(same, "*.wild 300 A 192.0.2.5"),
+				append(same, "*.wild 300 A 192.0.2.5", `text.wild 300 TXT "x"`, "below.above.wild 300 A 192.0.2.6"),
+				append(same, "*.wild 300 A 192.0.2.7"),
+				same,
+			} {
+				c.declare(lines...)
+				if p := c.mustSync(); p.event.Drift > 0 {
+					t.Errorf("%q: drift %v", lines, p.event.Removed)
+				}
+				for _, line := range lines {
+					key, _, values := readLine(line)
+					if name := strings.TrimSuffix(key.Name, "."+rigZone); key.Type == dns.TypeA && !slices.Equal(served(t, c.server, name), values) {
+						t.Errorf("%q: %s has %q", lines, name, served(t, c.server, name))
+					}
+				}
+			}
+		})
+	}
+}
