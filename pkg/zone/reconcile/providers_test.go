@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -24,8 +25,11 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	hostsecondary "github.com/lockstep-dns/lockstep/pkg/zone/host/secondary"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/primary"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 	"github.com/lockstep-dns/lockstep/test/knot"
 	bind "github.com/lockstep-dns/lockstep/test/named"
@@ -277,6 +281,69 @@ type meddlerBefore struct {
 func (m meddlerBefore) Apply(ctx context.Context, to rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
 	m.meddle()
 	return m.updateClient.Apply(ctx, to, changes, have, want)
+}
+
+// lossy is an update client whose next updates reach another server, which hangs up.
+type lossy struct {
+	updateClient
+	hangsUp netip.AddrPort
+	lost    int
+}
+
+func (l *lossy) Apply(ctx context.Context, to rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
+	if l.lost > 0 {
+		l.lost--
+		to.Server = l.hangsUp
+	}
+	return l.updateClient.Apply(ctx, to, changes, have, want)
+}
+
+// An update that is lost on its way is sent again, and what the server still has is nobody's doing: no drift is reported, and the RRset is not
+// contested however often that happens.
+func TestLostUpdateIsNoDrift(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 2))
+			_ = conn.Close()
+		}
+	}()
+	r := newRig(t, 1, bind.Zone{})
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.settle()
+	updates := &lossy{updateClient: r.updates, hangsUp: netip.MustParseAddrPort(listener.Addr().String())}
+	r.updates = updates
+	generation := int64(1)
+	for range content.OwnCorrections + 2 {
+		for _, address := range []string{"192.0.2.11", "192.0.2.10"} {
+			generation++
+			r.zones.Set(r.a("www", generation, address))
+			updates.lost = primary.MaxTries - 1
+			if p := r.mustSync(); p.event.Drift > 0 || len(p.event.Contested) > 0 {
+				t.Fatalf("drift %v, contested %v", p.event.Removed, p.event.Contested)
+			}
+			r.holds("www", address)
+		}
+	}
+	generation++
+	r.zones.Set(r.a("www", generation, "192.0.2.12"))
+	updates.lost = primary.MaxTries
+	p := r.pass()
+	if len(p.Primaries) != 1 || !errors.Is(p.Primaries[0].Err, host.ErrUnknown) || p.event.Drift > 0 {
+		t.Errorf("drift %v, primaries %+v", p.event.Removed, p.Primaries)
+	}
+	if p = r.mustSync(); p.event.Drift > 0 {
+		t.Errorf("drift %v", p.event.Removed)
+	}
+	r.holds("www", "192.0.2.12")
 }
 
 // laggard is an update client whose reply from one server comes after that of the other one, which somebody changes before its first update.
