@@ -43,10 +43,11 @@ func (p zonePass) declare(ctx context.Context) (declared statuswriter.SyncComple
 		}
 	}
 	isRefused := p.refusal != (membership.Refusal{})
+	var waiting []source.ObjectKey
 	if !isRefused {
-		changed, err = p.addFinalizers(ctx, changed)
+		changed, waiting, err = p.addFinalizers(ctx, changed)
 	}
-	zone.Update(changed)
+	zone.Update(changed, waiting...)
 	declared.NameServers = p.state.notePublished(zone.Desired(), len(opts.Servers) > 0, all)
 	if !all {
 		for _, m := range changed {
@@ -70,6 +71,6 @@ func (p zonePass) refuse(ctx context.Context, declared statuswriter.SyncComplete
 	declared.Failure = declared.Problem
 	declared.Released = p.releaseAll()
 	declared.Servers = p.withdraw(ctx)
-	p.state.content.Discard() // When it becomes the one that is served, all its objects need their finalizer.
+	p.state.content.Unpublish() // When it becomes the one that is served, all its objects need their finalizer.
 	return declared
 }
