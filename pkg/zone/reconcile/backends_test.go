@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
@@ -22,6 +23,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/coredns"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
+	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
 // fakeBackend is a backend in memory, with the failures that a real one does not have on demand. test/coredns has the real one.
@@ -266,6 +269,43 @@ func TestBackendIsLeftToTheNextZone(t *testing.T) {
 	going.DeletionTimestamp = new(metav1.Now())
 	p.zones.Set(going)
 	if err := r.clearBackends(t.Context(), p.scope, "example.test."); err != nil || len(store.sets) > 0 {
+		t.Errorf("%v, the backend holds %v", err, store.sets)
+	}
+}
+
+// A zone that loses its permission is deleted from backends that had it, until that has succeeded, also if nothing but its status says that it
+// was there; a duplicate stays where others have no part in it. Whatever it is refused for, nothing of it is left there at its end.
+func TestBackendOfARefusedZone(t *testing.T) {
+	p, store := passOverBackend()
+	run := func(reason string, isError bool, left int) statuswriter.SyncCompleted {
+		t.Helper()
+		if p.refusal = (membership.Refusal{}); reason != "" {
+			p.refusal = membership.Refusal{Reason: reason, Message: "no"}
+		}
+		result, err := p.run(t.Context())
+		if (err != nil) != isError || len(store.sets) != left {
+			t.Fatalf("%q: %v, the backend holds %v", reason, err, store.sets)
+		}
+		return result.event
+	}
+	p.zones.Set(numbered(1, 1))
+	run("", false, 1)
+	run(status.DuplicateZone, false, 1)
+	store.away = errors.New("no answer")
+	if event := run(status.NotPermitted, true, 1); len(event.Backends) != 1 || event.Backends[0].Err == nil {
+		t.Errorf("outcomes %+v", event.Backends)
+	}
+	store.away = nil
+	run(status.NotPermitted, false, 0)
+	run("", false, 1)
+	p.state = &zoneState{uid: p.zone.UID, content: content.NewZone()}
+	run(status.NotPermitted, false, 1) // Nobody knows that it was there.
+	p.zone.Status.Providers = []v1beta1.ZoneProvider{{Name: p.scope.providers[0].Name}}
+	run(status.NotPermitted, false, 0)
+
+	run("", false, 1)
+	run(status.DuplicateZone, false, 1)
+	if err := p.clearHosts(t.Context(), p.scope, p.state); err != nil || len(store.sets) > 0 {
 		t.Errorf("%v, the backend holds %v", err, store.sets)
 	}
 }
