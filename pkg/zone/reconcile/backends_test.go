@@ -36,6 +36,8 @@ type fakeBackend struct {
 	// away makes everything fail, ignores makes it change nothing.
 	away    error
 	ignores bool
+	// dies makes it away after the next write.
+	dies    error
 	follows int
 	// unfollowed counts the writes of zones that nobody followed.
 	unfollowed int
@@ -65,8 +67,11 @@ func (f *fakeBackend) Check(context.Context, string) error { return f.away }
 func (f *fakeBackend) Observe(context.Context, string) (host.Observation, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.away != nil {
+		return host.Observation{}, f.away
+	}
 	ours := maps.Clone(f.ours)
-	return host.Observation{Content: maps.Clone(f.sets), Ours: func(k rrset.Key) bool { return ours[k] }}, f.away
+	return host.Observation{Content: maps.Clone(f.sets), Ours: func(k rrset.Key) bool { return ours[k] }}, nil
 }
 
 func (f *fakeBackend) Apply(_ context.Context, _ string, changes plan.Changes, _ host.Observation) (host.Result, error) {
@@ -75,6 +80,7 @@ func (f *fakeBackend) Apply(_ context.Context, _ string, changes plan.Changes, _
 	if f.follows == 0 {
 		f.unfollowed++
 	}
+	f.away, f.dies = f.dies, nil
 	if f.ignores {
 		return host.Result{}, nil
 	}
@@ -162,6 +168,25 @@ func TestBackendIsReadBack(t *testing.T) {
 	store.ignores = false
 	if result, _ := p.run(t.Context()); len(result.event.Released) != 1 || len(store.sets) > 0 {
 		t.Errorf("released %v, left %v", result.event.Released, store.sets)
+	}
+}
+
+// A backend that cannot be read back after a write is away: nothing is programmed or released, and the next pass goes on.
+func TestBackendThatCannotBeReadBack(t *testing.T) {
+	p, store := passOverBackend()
+	p.zones.Set(numbered(1, 1))
+	if _, err := p.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.zones.Set(deleted(numbered(1, 1)))
+	store.dies = errors.New("the connection has broken")
+	result, err := p.run(t.Context())
+	if problem := result.event.Problem; err != nil || problem.Holds() || !strings.Contains(problem.Message, "the connection has broken") || len(result.event.Released) > 0 {
+		t.Errorf("problem %v, released %v, error %v", problem, result.event.Released, err)
+	}
+	store.away = nil
+	if result, err := p.run(t.Context()); err != nil || !result.event.Problem.Holds() || len(result.event.Released) != 1 {
+		t.Errorf("problem %v, released %v, error %v", result.event.Problem, result.event.Released, err)
 	}
 }
 

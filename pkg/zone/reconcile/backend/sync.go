@@ -85,7 +85,9 @@ func Sync(ctx context.Context, b Named, zone string, want plan.Content, paused b
 			break
 		}
 	}
-	r.conclude(&out, paused)
+	if r.seen.Content != nil { // It could be read back.
+		r.conclude(&out, paused)
+	}
 	return out
 }
 
