@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"sync"
@@ -37,7 +38,9 @@ type fakeBackend struct {
 	away    error
 	ignores bool
 	// dies makes it away after the next write.
-	dies    error
+	dies error
+	// lost is how many writes get lost.
+	lost    int
 	follows int
 	// unfollowed counts the writes of zones that nobody followed.
 	unfollowed int
@@ -81,6 +84,10 @@ func (f *fakeBackend) Apply(_ context.Context, _ string, changes plan.Changes, _
 		f.unfollowed++
 	}
 	f.away, f.dies = f.dies, nil
+	if f.lost > 0 {
+		f.lost--
+		return host.Result{}, fmt.Errorf("%w: %w", host.ErrUnknown, &host.Error{Reason: "Unreachable", Temporary: true, Err: errors.New("request timed out")})
+	}
 	if f.ignores {
 		return host.Result{}, nil
 	}
@@ -168,6 +175,26 @@ func TestBackendIsReadBack(t *testing.T) {
 	store.ignores = false
 	if result, _ := p.run(t.Context()); len(result.event.Released) != 1 || len(store.sets) > 0 {
 		t.Errorf("released %v, left %v", result.event.Released, store.sets)
+	}
+}
+
+// A write that is lost is made again. If all are, that is what is said, not that somebody else has changed anything, and it is tried again soon.
+func TestBackendWhoseWritesAreLost(t *testing.T) {
+	p, store := passOverBackend()
+	p.zones.Set(numbered(1, 1))
+	store.lost = 2
+	if result, err := p.run(t.Context()); err != nil || !result.event.Problem.Holds() || len(result.event.Unprogrammed) > 0 {
+		t.Errorf("problem %v, unprogrammed %v, error %v", result.event.Problem, result.event.Unprogrammed, err)
+	}
+	p.zones.Set(numbered(1, 2))
+	store.lost = 1000
+	result, err := p.run(t.Context())
+	if err != nil || result.event.Problem.Holds() || !strings.Contains(result.event.Problem.Message, "request timed out") || result.event.Failure.Reason != "" || !result.isUnreached() {
+		t.Errorf("problem %v, failure %v, error %v", result.event.Problem, result.event.Failure, err)
+	}
+	store.lost = 0
+	if result, err := p.run(t.Context()); err != nil || !result.event.Problem.Holds() || len(result.event.Unprogrammed) > 0 {
+		t.Errorf("problem %v, unprogrammed %v, error %v", result.event.Problem, result.event.Unprogrammed, err)
 	}
 }
 
