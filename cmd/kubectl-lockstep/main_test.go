@@ -20,7 +20,7 @@ func TestExtensions(t *testing.T) {
 	}
 	t.Setenv("KUBECONFIG", kubeconfig)
 	part := filepath.Join(t.TempDir(), "zone")
-	if err := os.WriteFile(part, []byte("@ 60 SOA ns1 h 1 1 1 1 1\n@ NS ns1\nns1 A 192.0.2.1\nx X25 12345\n"), 0o600); err != nil {
+	if err := os.WriteFile(part, []byte("@ 60 SOA ns1 h 1 1 1 1 1\n@ NS ns1\nns1 A 192.0.2.1\nsub NS ns1.example.net.\nsub TXT hidden\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]struct {
@@ -31,7 +31,7 @@ func TestExtensions(t *testing.T) {
 		"import --help":                         {0, "kubectl lockstep import --zone example.com --server 192.0.2.53"},
 		"import --server 192.0.2.1 --file x":    {2, "error: import: --zone is missing"},
 		"import --zone x.y --file /not/there":   {2, "error: reading the zone file: open /not/there"},
-		"import -n x --zone x.y --file " + part: {1, "X25: left out"},
+		"import -n x --zone x.y --file " + part: {1, "TXT: left out"},
 		"migrate --help":                        {0, "kubectl lockstep migrate"},
 		"migrate --server https://127.0.0.1:1":  {2, "127.0.0.1:1"},
 		"migrate --context nowhere":             {2, `context "nowhere" does not exist`},

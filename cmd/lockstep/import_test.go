@@ -22,7 +22,7 @@ func TestImportStatus(t *testing.T) {
 		want int
 	}{
 		"all of it":       {append(zone, "--file", write("good", "")), 0},
-		"not all of it":   {append(zone, "--file", write("part", "x X25 12345\n")), 1},
+		"not all of it":   {append(zone, "--file", write("part", "sub NS ns1.example.net.\nsub TXT hidden\n")), 1},
 		"not a zone":      {append(zone, "--file", write("bad", "x A y\n")), 2},
 		"a missing file":  {append(zone, "--file", filepath.Join(dir, "gone")), 2},
 		"no zone":         {nil, 2},

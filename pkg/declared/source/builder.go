@@ -98,6 +98,14 @@ func (b *Builder) Remove(key ObjectKey) {
 	b.pending[key] = nil
 }
 
+// Object returns an object as it was set last; nil if it declares nothing.
+func (b *Builder) Object(key ObjectKey) Object {
+	if o, changed := b.pending[key]; changed {
+		return o
+	}
+	return b.objects[key]
+}
+
 // Zone returns the desired content of the current objects: the same *Zone while nothing changes.
 func (b *Builder) Zone() *Zone {
 	switch {

@@ -66,7 +66,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	c, transitions := mgr.GetClient(), apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner), mgr.GetScheme())
 	r := &reconciler{
 		client: c, systemNamespace: o.SystemNamespace, timeouts: o.Timeouts, rights: o.Rights, confirmed: o.Confirmed, now: time.Now, workloads: newWorkloads(c, transitions, o),
-		pods: podcheck.New(c, o.SystemNamespace, o.Sidecar, o.DNS, o.Keys.Cache), status: &statusWriter{client: c, transitions: transitions},
+		pods: podcheck.New(c, mgr.GetAPIReader(), o.SystemNamespace, o.Sidecar, o.DNS, o.Keys.Cache), status: &statusWriter{client: c, transitions: transitions},
 	}
 	turns := &inventory.Turns{Reconciler: r, PerNamespace: maxReconciliations}
 	b := ctrl.NewControllerManagedBy(mgr).

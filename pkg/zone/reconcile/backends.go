@@ -102,13 +102,13 @@ func backendProblem(out backend.Outcome) (why, failure status.Verdict) {
 
 // clearBackends deletes what is ours of the zone from providers that are no DNS servers, also from one that went before the zone. Where
 // another zone of that name takes over, it has that deleted which is not its own.
-func (r *reconciler) clearBackends(ctx context.Context, s scope, name string) error {
+func (e edges) clearBackends(ctx context.Context, s scope, name string) error {
 	var errs []error
 	for _, at := range s.providers {
-		if r.isTakenOver(s.zone, at) {
+		if e.isTakenOver(s.zone, at) {
 			continue
 		}
-		b, err := r.backendOf(ctx, s, at)
+		b, err := e.backendOf(ctx, s, at)
 		switch {
 		case b == nil && err == nil && at.UID == "":
 			log.FromContext(ctx).Info("what the zone may have at a provider that is gone stays there", "zone", name, "provider", at.Name)
@@ -123,20 +123,20 @@ func (r *reconciler) clearBackends(ctx context.Context, s scope, name string) er
 }
 
 // isTakenOver reports whether another zone with the name of one that is going, which stays, is to be at a provider.
-func (r *reconciler) isTakenOver(zone *v1beta1.DNSZone, at *v1beta1.DNSProvider) bool {
-	return slices.ContainsFunc(r.zones.Members.ZonesNamed(zone.Spec.ZoneName), func(o *v1beta1.DNSZone) bool {
+func (e edges) isTakenOver(zone *v1beta1.DNSZone, at *v1beta1.DNSProvider) bool {
+	return slices.ContainsFunc(e.zones.Members.ZonesNamed(zone.Spec.ZoneName), func(o *v1beta1.DNSZone) bool {
 		return membership.KeyOfZone(o) != membership.KeyOfZone(zone) && !v1beta1.IsGoing(o) && membership.RefersTo(o, at)
 	})
 }
 
 // backendOf returns the backend of a provider, nil without an error if it has none. Of one that is gone, or whose Secrets are, it is that at
 // which the zone is followed.
-func (r *reconciler) backendOf(ctx context.Context, s scope, at *v1beta1.DNSProvider) (b host.Backend, err error) {
-	if r.backends != nil && r.backends.Takes(at) {
-		b, err = r.backends.Of(ctx, at)
+func (e edges) backendOf(ctx context.Context, s scope, at *v1beta1.DNSProvider) (b host.Backend, err error) {
+	if e.backends != nil && e.backends.Takes(at) {
+		b, err = e.backends.Of(ctx, at)
 	}
-	if b == nil && r.backends != nil {
-		if b = r.backends.Followed(s.key(), client.ObjectKeyFromObject(at)); b != nil {
+	if b == nil && e.backends != nil {
+		if b = e.backends.Followed(s.key(), client.ObjectKeyFromObject(at)); b != nil {
 			err = nil
 		}
 	}

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
@@ -22,6 +24,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/coredns"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
+	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
 // fakeBackend is a backend in memory, with the failures that a real one does not have on demand. test/coredns has the real one.
@@ -33,6 +37,10 @@ type fakeBackend struct {
 	// away makes everything fail, ignores makes it change nothing.
 	away    error
 	ignores bool
+	// dies makes it away after the next write.
+	dies error
+	// lost is how many writes get lost.
+	lost    int
 	follows int
 	// unfollowed counts the writes of zones that nobody followed.
 	unfollowed int
@@ -62,8 +70,11 @@ func (f *fakeBackend) Check(context.Context, string) error { return f.away }
 func (f *fakeBackend) Observe(context.Context, string) (host.Observation, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.away != nil {
+		return host.Observation{}, f.away
+	}
 	ours := maps.Clone(f.ours)
-	return host.Observation{Content: maps.Clone(f.sets), Ours: func(k rrset.Key) bool { return ours[k] }}, f.away
+	return host.Observation{Content: maps.Clone(f.sets), Ours: func(k rrset.Key) bool { return ours[k] }}, nil
 }
 
 func (f *fakeBackend) Apply(_ context.Context, _ string, changes plan.Changes, _ host.Observation) (host.Result, error) {
@@ -71,6 +82,11 @@ func (f *fakeBackend) Apply(_ context.Context, _ string, changes plan.Changes, _
 	defer f.mu.Unlock()
 	if f.follows == 0 {
 		f.unfollowed++
+	}
+	f.away, f.dies = f.dies, nil
+	if f.lost > 0 {
+		f.lost--
+		return host.Result{}, fmt.Errorf("%w: %w", host.ErrUnknown, &host.Error{Reason: "Unreachable", Temporary: true, Err: errors.New("request timed out")})
 	}
 	if f.ignores {
 		return host.Result{}, nil
@@ -159,6 +175,45 @@ func TestBackendIsReadBack(t *testing.T) {
 	store.ignores = false
 	if result, _ := p.run(t.Context()); len(result.event.Released) != 1 || len(store.sets) > 0 {
 		t.Errorf("released %v, left %v", result.event.Released, store.sets)
+	}
+}
+
+// A write that is lost is made again. If all are, that is what is said, not that somebody else has changed anything, and it is tried again soon.
+func TestBackendWhoseWritesAreLost(t *testing.T) {
+	p, store := passOverBackend()
+	p.zones.Set(numbered(1, 1))
+	store.lost = 2
+	if result, err := p.run(t.Context()); err != nil || !result.event.Problem.Holds() || len(result.event.Unprogrammed) > 0 {
+		t.Errorf("problem %v, unprogrammed %v, error %v", result.event.Problem, result.event.Unprogrammed, err)
+	}
+	p.zones.Set(numbered(1, 2))
+	store.lost = 1000
+	result, err := p.run(t.Context())
+	if err != nil || result.event.Problem.Holds() || !strings.Contains(result.event.Problem.Message, "request timed out") || result.event.Failure.Reason != "" || !result.isUnreached() {
+		t.Errorf("problem %v, failure %v, error %v", result.event.Problem, result.event.Failure, err)
+	}
+	store.lost = 0
+	if result, err := p.run(t.Context()); err != nil || !result.event.Problem.Holds() || len(result.event.Unprogrammed) > 0 {
+		t.Errorf("problem %v, unprogrammed %v, error %v", result.event.Problem, result.event.Unprogrammed, err)
+	}
+}
+
+// A backend that cannot be read back after a write is away: nothing is programmed or released, and the next pass goes on.
+func TestBackendThatCannotBeReadBack(t *testing.T) {
+	p, store := passOverBackend()
+	p.zones.Set(numbered(1, 1))
+	if _, err := p.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.zones.Set(deleted(numbered(1, 1)))
+	store.dies = errors.New("the connection has broken")
+	result, err := p.run(t.Context())
+	if problem := result.event.Problem; err != nil || problem.Holds() || !strings.Contains(problem.Message, "the connection has broken") || len(result.event.Released) > 0 {
+		t.Errorf("problem %v, released %v, error %v", problem, result.event.Released, err)
+	}
+	store.away = nil
+	if result, err := p.run(t.Context()); err != nil || !result.event.Problem.Holds() || len(result.event.Released) != 1 {
+		t.Errorf("problem %v, released %v, error %v", result.event.Problem, result.event.Released, err)
 	}
 }
 
@@ -266,6 +321,43 @@ func TestBackendIsLeftToTheNextZone(t *testing.T) {
 	going.DeletionTimestamp = new(metav1.Now())
 	p.zones.Set(going)
 	if err := r.clearBackends(t.Context(), p.scope, "example.test."); err != nil || len(store.sets) > 0 {
+		t.Errorf("%v, the backend holds %v", err, store.sets)
+	}
+}
+
+// A zone that loses its permission is deleted from backends that had it, until that has succeeded, also if nothing but its status says that it
+// was there; a duplicate stays where others have no part in it. Whatever it is refused for, nothing of it is left there at its end.
+func TestBackendOfARefusedZone(t *testing.T) {
+	p, store := passOverBackend()
+	run := func(reason string, isError bool, left int) statuswriter.SyncCompleted {
+		t.Helper()
+		if p.refusal = (membership.Refusal{}); reason != "" {
+			p.refusal = membership.Refusal{Reason: reason, Message: "no"}
+		}
+		result, err := p.run(t.Context())
+		if (err != nil) != isError || len(store.sets) != left {
+			t.Fatalf("%q: %v, the backend holds %v", reason, err, store.sets)
+		}
+		return result.event
+	}
+	p.zones.Set(numbered(1, 1))
+	run("", false, 1)
+	run(status.DuplicateZone, false, 1)
+	store.away = errors.New("no answer")
+	if event := run(status.NotPermitted, true, 1); len(event.Backends) != 1 || event.Backends[0].Err == nil {
+		t.Errorf("outcomes %+v", event.Backends)
+	}
+	store.away = nil
+	run(status.NotPermitted, false, 0)
+	run("", false, 1)
+	p.state = &zoneState{uid: p.zone.UID, content: content.NewZone()}
+	run(status.NotPermitted, false, 1) // Nobody knows that it was there.
+	p.zone.Status.Providers = []v1beta1.ZoneProvider{{Name: p.scope.providers[0].Name}}
+	run(status.NotPermitted, false, 0)
+
+	run("", false, 1)
+	run(status.DuplicateZone, false, 1)
+	if err := p.clearHosts(t.Context(), p.scope, p.state); err != nil || len(store.sets) > 0 {
 		t.Errorf("%v, the backend holds %v", err, store.sets)
 	}
 }

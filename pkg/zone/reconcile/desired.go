@@ -14,7 +14,8 @@ import (
 )
 
 // declare brings the desired state up to date with the objects that changed, and returns the outcome as far as it is about them. Its
-// problem holds if the zone can be brought to its hosts. The error is for objects that could not get their finalizer, or errEnding.
+// problem holds if the zone can be brought to its hosts. The error is for objects that could not get their finalizer, that of withdraw, or
+// errEnding.
 func (p zonePass) declare(ctx context.Context) (declared statuswriter.SyncCompleted, err error) {
 	declared = statuswriter.SyncCompleted{
 		Zone: p.zone, Arrivals: p.arrivals, Problem: status.True(status.ReconcileSucceeded, ""), Paused: p.isPaused(),
@@ -43,10 +44,11 @@ func (p zonePass) declare(ctx context.Context) (declared statuswriter.SyncComple
 		}
 	}
 	isRefused := p.refusal != (membership.Refusal{})
+	var waiting []source.ObjectKey
 	if !isRefused {
-		changed, err = p.addFinalizers(ctx, changed)
+		changed, waiting, err = p.addFinalizers(ctx, changed)
 	}
-	zone.Update(changed)
+	zone.Update(changed, waiting...)
 	declared.NameServers = p.state.notePublished(zone.Desired(), len(opts.Servers) > 0, all)
 	if !all {
 		for _, m := range changed {
@@ -59,17 +61,18 @@ func (p zonePass) declare(ctx context.Context) (declared statuswriter.SyncComple
 	})
 	declared.OlderZones = p.zones.ZonesDeclaring(declared.AlsoSelected)
 	if isRefused {
-		declared = p.refuse(ctx, declared)
+		return p.refuse(ctx, declared)
 	}
 	return declared, err
 }
 
-// refuse completes what is declared for a zone that is served nowhere.
-func (p zonePass) refuse(ctx context.Context, declared statuswriter.SyncCompleted) statuswriter.SyncCompleted {
+// refuse completes what is declared for a zone that is served nowhere. The error is that of withdraw.
+func (p zonePass) refuse(ctx context.Context, declared statuswriter.SyncCompleted) (statuswriter.SyncCompleted, error) {
 	declared.Problem = status.False(p.refusal.Reason, p.refusal.Message)
 	declared.Failure = declared.Problem
 	declared.Released = p.releaseAll()
-	declared.Servers = p.withdraw(ctx)
-	p.state.content.Discard() // When it becomes the one that is served, all its objects need their finalizer.
-	return declared
+	var err error
+	declared.Servers, declared.Backends, err = p.withdraw(ctx)
+	p.state.content.Unpublish() // When it becomes the one that is served, all its objects need their finalizer.
+	return declared, err
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
@@ -138,6 +139,55 @@ func TestGuardLetsCorrectionsGoOut(t *testing.T) {
 		t.Errorf("not held: %v", p.event.Unprogrammed)
 	}
 	r.holds("www", "192.0.2.10")
+}
+
+// At a name where something is held back, nothing else changes: what is declared there later is not programmed, and what is deleted there is
+// not released, although neither is part of the plan.
+func TestGuardHoldsBackWhatElseIsAtAName(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	r.zone.Generation++
+	r.zone.Spec.Guard = &v1beta1.ZoneGuard{Changed: &v1beta1.GuardLimit{Count: new(int32(0))}}
+	r.zones.Set(r.zone)
+	text := func(name, value string, generation int64) *v1beta1.TXTRecord {
+		record := &v1beta1.TXTRecord{ObjectMeta: r.a(name, generation, "").ObjectMeta}
+		record.Spec.Name, record.Spec.Text = "www", []string{value}
+		return record
+	}
+	six := &v1beta1.AAAARecord{ObjectMeta: r.a("six", 1, "").ObjectMeta}
+	six.Spec.Name, six.Spec.IPv6Addresses = "www", []string{"2001:db8::1"}
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.zones.Set(six)
+	r.settle()
+	r.zones.Set(r.a("www", 2, "192.0.2.11"))
+	plan := r.pass().event.HeldPlan
+
+	r.zones.Set(text("text", "hello", 1))
+	going := six.DeepCopy()
+	going.Generation, going.DeletionTimestamp = 2, new(metav1.Now())
+	r.zones.Set(going)
+	for range 2 {
+		p := r.pass()
+		if p.event.HeldPlan != plan || len(p.event.Released) > 0 {
+			t.Errorf("plan %q after %q, released %v", p.event.HeldPlan, plan, p.event.Released)
+		}
+		for _, rrtype := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeTXT} {
+			key := rrset.Key{Name: "www." + rigZone, Type: rrtype}
+			_, there := r.look(r.primary[0]).Get(key)
+			if there != (rrtype != dns.TypeTXT) || p.event.Unprogrammed[key].Reason != status.ReasonHeld {
+				t.Errorf("%s: there %t, %+v", key, there, p.event.Unprogrammed[key])
+			}
+		}
+	}
+	r.zones.Set(r.a("www", 3, "192.0.2.10"))
+	if released := r.settle(); len(released) != 1 {
+		t.Errorf("released %v", released)
+	}
+	after := r.look(r.primary[0])
+	for rrtype, want := range map[uint16]bool{dns.TypeA: true, dns.TypeAAAA: false, dns.TypeTXT: true} {
+		if _, there := after.Get(rrset.Key{Name: "www." + rigZone, Type: rrtype}); there != want {
+			t.Errorf("after the hold, %s is there: %t", dns.TypeToString[rrtype], there)
+		}
+	}
 }
 
 // When all primaries have lost the zone, what comes back from a secondary is guarded as well.

@@ -142,10 +142,12 @@ func (p zonePass) addHeld(event statuswriter.SyncCompleted) statuswriter.SyncCom
 	if event.HeldPlan = hold.Plan; hold.Plan == "" {
 		return event
 	}
-	var held []string
 	verdict := status.HeldBack(p.zone.Name)
-	for key := range hold.Keys() {
+	for key := range p.state.content.HeldBack() {
 		event.Unprogrammed[key] = verdict
+	}
+	var held []string
+	for key := range hold.Keys() {
 		held = append(held, key.String())
 	}
 	event.Guarded = status.GuardHolds(p.zone, hold.Plan, len(hold.Removed), len(hold.Changed), held)

@@ -201,6 +201,33 @@ func TestPassSendsNothingOfAnObjectWithoutFinalizer(t *testing.T) {
 	}
 }
 
+// An object whose data is out stays there as it is while it lacks a finalizer that cannot be written, also when the zone is built anew.
+func TestPassKeepsTheDataOfAnObjectWithoutFinalizer(t *testing.T) {
+	key := rrset.Key{Name: "r000001.example.test.", Type: dns.TypeA}
+	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{}}
+	p := passOverFake(f)
+	p.zones.Set(numbered(1, 1))
+	if _, err := p.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first := f.sets[key]
+	bare := numbered(1, 2)
+	bare.Finalizers = nil
+	p.zones.Set(bare)
+	p.zone = p.zone.DeepCopy()
+	p.zone.Generation++
+	p.zone.Spec.SOARecord.Refresh++
+	p.zones.Set(p.zone)
+	result, err := p.run(t.Context())
+	if has := f.sets[key]; !errors.Is(err, errNoKubernetes) || !has.Equal(first) || len(result.event.Unprogrammed) > 0 {
+		t.Errorf("the server has %v after %v: %v, unprogrammed %v", has, first, err, result.event.Unprogrammed)
+	}
+	p.kube = &removedAnnotations{}
+	if _, err := p.run(t.Context()); err != nil || slices.Equal(f.sets[key].Rdata, first.Rdata) || len(f.sets[key].Rdata) != 1 {
+		t.Errorf("with its finalizer: %v, %v", f.sets[key], err)
+	}
+}
+
 // NOERROR is no proof: what the next read does not show is not programmed.
 func TestPassReportsWhatItDoesNotReadBack(t *testing.T) {
 	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{}, ignores: true}

@@ -78,9 +78,8 @@ const maxMetadataWrites = 16
 
 // addFinalizers puts our finalizer on the selected objects that lack it, and the zone's name on the records, before anything
 // of them goes out: whatever happens later, an object whose data may be in DNS cannot vanish before that data does.
-// Admission did it already, unless it was away. It returns the objects without those that could not get the finalizer; the
-// error asks for another pass.
-func (p zonePass) addFinalizers(ctx context.Context, changed []membership.Member) (ready []membership.Member, err error) {
+// Admission did it already, unless it was away. The objects that could not get the finalizer wait; the error asks for another pass.
+func (p zonePass) addFinalizers(ctx context.Context, changed []membership.Member) (ready []membership.Member, waiting []source.ObjectKey, err error) {
 	var mu sync.Mutex
 	var group errgroup.Group
 	var errs []error
@@ -97,6 +96,8 @@ func (p zonePass) addFinalizers(ctx context.Context, changed []membership.Member
 			defer mu.Unlock()
 			if err == nil || controllerutil.ContainsFinalizer(m.Object.(client.Object), v1beta1.Finalizer) {
 				ready = append(ready, m)
+			} else {
+				waiting = append(waiting, m.Key)
 			}
 			if err != nil {
 				errs = append(errs, fmt.Errorf("adding the finalizer to %s: %w", m.Key, err))
@@ -106,7 +107,7 @@ func (p zonePass) addFinalizers(ctx context.Context, changed []membership.Member
 		})
 	}
 	_ = group.Wait()
-	return ready, errors.Join(errs...)
+	return ready, waiting, errors.Join(errs...)
 }
 
 // hasMarks reports whether an object has the finalizer and, if it is a record, the zone annotation.

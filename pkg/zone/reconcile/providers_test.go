@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -24,8 +25,11 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	hostsecondary "github.com/lockstep-dns/lockstep/pkg/zone/host/secondary"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/primary"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 	"github.com/lockstep-dns/lockstep/test/knot"
 	bind "github.com/lockstep-dns/lockstep/test/named"
@@ -279,6 +283,69 @@ func (m meddlerBefore) Apply(ctx context.Context, to rfc2136.Target, changes pla
 	return m.updateClient.Apply(ctx, to, changes, have, want)
 }
 
+// lossy is an update client whose next updates reach another server, which hangs up.
+type lossy struct {
+	updateClient
+	hangsUp netip.AddrPort
+	lost    int
+}
+
+func (l *lossy) Apply(ctx context.Context, to rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
+	if l.lost > 0 {
+		l.lost--
+		to.Server = l.hangsUp
+	}
+	return l.updateClient.Apply(ctx, to, changes, have, want)
+}
+
+// An update that is lost on its way is sent again, and what the server still has is nobody's doing: no drift is reported, and the RRset is not
+// contested however often that happens.
+func TestLostUpdateIsNoDrift(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 2))
+			_ = conn.Close()
+		}
+	}()
+	r := newRig(t, 1, bind.Zone{})
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.settle()
+	updates := &lossy{updateClient: r.updates, hangsUp: netip.MustParseAddrPort(listener.Addr().String())}
+	r.updates = updates
+	generation := int64(1)
+	for range content.OwnCorrections + 2 {
+		for _, address := range []string{"192.0.2.11", "192.0.2.10"} {
+			generation++
+			r.zones.Set(r.a("www", generation, address))
+			updates.lost = primary.MaxTries - 1
+			if p := r.mustSync(); p.event.Drift > 0 || len(p.event.Contested) > 0 {
+				t.Fatalf("drift %v, contested %v", p.event.Removed, p.event.Contested)
+			}
+			r.holds("www", address)
+		}
+	}
+	generation++
+	r.zones.Set(r.a("www", generation, "192.0.2.12"))
+	updates.lost = primary.MaxTries
+	p := r.pass()
+	if len(p.Primaries) != 1 || !errors.Is(p.Primaries[0].Err, host.ErrUnknown) || p.event.Drift > 0 {
+		t.Errorf("drift %v, primaries %+v", p.event.Removed, p.Primaries)
+	}
+	if p = r.mustSync(); p.event.Drift > 0 {
+		t.Errorf("drift %v", p.event.Removed)
+	}
+	r.holds("www", "192.0.2.12")
+}
+
 // laggard is an update client whose reply from one server comes after that of the other one, which somebody changes before its first update.
 type laggard struct {
 	updateClient
@@ -467,4 +534,36 @@ func listenForNotify(t *testing.T, port uint16, hosts ...string) map[string]<-ch
 		t.Cleanup(func() { _ = server.Shutdown() })
 	}
 	return all
+}
+
+// On a server that is read by queries, a record is there while a wildcard answers with the same. It is put there as soon as the wildcard does
+// not any more: because that has changed, or because the name exists for another reason.
+func TestProviderReadByQueryWithAWildcard(t *testing.T) {
+	for _, on := range conformers {
+		if on.readBy != v1beta1.ReadByQuery {
+			continue
+		}
+		t.Run(on.column(), func(t *testing.T) {
+			c := newConformanceRun(t, on)
+			same := []string{"text.wild 300 A 192.0.2.5", "above.wild 300 A 192.0.2.5", "other.wild 300 A 192.0.2.5"}
+			for _, lines := range [][]string{
+				{"*.wild 300 A 192.0.2.5"},
+				append(same, "*.wild 300 A 192.0.2.5"),
+				append(same, "*.wild 300 A 192.0.2.5", `text.wild 300 TXT "x"`, "below.above.wild 300 A 192.0.2.6"),
+				append(same, "*.wild 300 A 192.0.2.7"),
+				same,
+			} {
+				c.declare(lines...)
+				if p := c.mustSync(); p.event.Drift > 0 {
+					t.Errorf("%q: drift %v", lines, p.event.Removed)
+				}
+				for _, line := range lines {
+					key, _, values := readLine(line)
+					if name := strings.TrimSuffix(key.Name, "."+rigZone); key.Type == dns.TypeA && !slices.Equal(served(t, c.server, name), values) {
+						t.Errorf("%q: %s has %q", lines, name, served(t, c.server, name))
+					}
+				}
+			}
+		})
+	}
 }

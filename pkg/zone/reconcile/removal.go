@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
@@ -64,8 +63,8 @@ func (r *reconciler) stopWaiting(ctx context.Context, zone *v1beta1.DNSZone) err
 // released, or becomes another zone's, once the zone is gone.
 func (r *reconciler) finalize(ctx context.Context, s scope) (ctrl.Result, error) {
 	since := r.states.stateOf(s.zone).goingSince(r.now())
-	if controllerutil.ContainsFinalizer(s.zone, v1beta1.Finalizer) && s.refusal == (membership.Refusal{}) {
-		if err := errors.Join(deleteFromHosts(ctx, r.hostsToClear(s, r.states.stateOf(s.zone))), r.clearBackends(ctx, s, declaration.DNSName(s.zone)+".")); err != nil {
+	if controllerutil.ContainsFinalizer(s.zone, v1beta1.Finalizer) {
+		if err := r.clearHosts(ctx, s, r.states.stateOf(s.zone)); err != nil {
 			if r.now().Sub(since) < deletionTimeout {
 				log.FromContext(ctx).Info("zone is still on a server", "zone", s.zone.Spec.ZoneName, "reason", err.Error())
 				return ctrl.Result{RequeueAfter: time.Second}, nil
@@ -77,6 +76,15 @@ func (r *reconciler) finalize(ctx context.Context, s scope) (ctrl.Result, error)
 	r.writer.Release(s.key(), r.takeLeaving(s)...)
 	_, err := apply.Metadata(ctx, r.kube, s.zone, apply.Marks{RemoveFinalizers: []string{v1beta1.Finalizer}})
 	return ctrl.Result{}, err
+}
+
+// clearHosts deletes a zone from where it is served. What a refused one has is its own only where that is told from what others have.
+func (e edges) clearHosts(ctx context.Context, s scope, state *zoneState) error {
+	hosts := e.hostsToClear(s, state)
+	if s.refusal != (membership.Refusal{}) {
+		hosts = slices.DeleteFunc(hosts, func(h host.Host) bool { return h.At().Owner == "" })
+	}
+	return errors.Join(deleteFromHosts(ctx, hosts), e.clearBackends(ctx, s, s.dnsName()))
 }
 
 // takeLeaving returns the objects that leave a zone.
@@ -136,25 +144,28 @@ func deleteFromHosts(ctx context.Context, hosts []host.Host) error {
 	return group.Wait()
 }
 
-// withdraw deletes a zone that is not permitted any more from the servers that had it. A zone of another namespace that is
-// served under the name instead starts anew there: it keeps nothing that this one's owner wrote. The outcomes are those of
-// servers that may have the zone still.
-func (p zonePass) withdraw(ctx context.Context) []statuswriter.ServerOutcome {
-	had := slices.DeleteFunc(slices.Clone(p.hosts), func(h host.Host) bool {
-		return !p.state.served && !slices.ContainsFunc(p.zone.Status.Bind9Instances, func(i v1beta1.ZoneInstance) bool {
-			return i.Namespace == h.At().Namespace && i.Name == h.At().Instance
-		})
-	})
-	if len(had) == 0 || p.refusal.Reason != status.NotPermitted {
-		return nil
+// withdraw deletes a zone that is not permitted any more from where it was. A zone of another namespace that is served under the name instead
+// starts anew there: it keeps nothing that this one's owner wrote. The outcomes are those of servers and backends that may have the zone still;
+// a backend's is the error, too.
+func (p zonePass) withdraw(ctx context.Context) (servers []statuswriter.ServerOutcome, backends []statuswriter.BackendOutcome, err error) {
+	had := slices.DeleteFunc(slices.Clone(p.hosts), func(h host.Host) bool { return !p.wasOn(h) })
+	stored := slices.DeleteFunc(slices.Clone(p.backendProviders()), func(at *v1beta1.DNSProvider) bool { return !p.wasAt(at.Name) })
+	if len(had)+len(stored) == 0 || p.refusal.Reason != status.NotPermitted {
+		return nil, nil, nil
 	}
 	log.FromContext(ctx).Info("zone is not permitted any more; removing it from its servers", "zone", p.zone.Spec.ZoneName, "reason", p.refusal.Message)
 	if err := deleteFromHosts(ctx, had); err != nil {
-		var outcomes []statuswriter.ServerOutcome
 		for _, h := range had {
-			outcomes = append(outcomes, statuswriter.ServerOutcome{Server: h.At().Server, Err: err})
+			servers = append(servers, statuswriter.ServerOutcome{Server: h.At().Server, Err: err})
 		}
-		return outcomes
+	}
+	for _, at := range stored {
+		if failed := p.clearBackends(ctx, scope{zone: p.zone, providers: []*v1beta1.DNSProvider{at}}, p.dnsName()); failed != nil {
+			backends, err = append(backends, statuswriter.BackendOutcome{Provider: at.Name, Err: failed}), errors.Join(err, failed)
+		}
+	}
+	if len(servers)+len(backends) > 0 {
+		return servers, backends, err
 	}
 	p.state.served = false
 	p.state.content.KeepPrimaries(nil)
@@ -163,7 +174,23 @@ func (p zonePass) withdraw(ctx context.Context) []statuswriter.ServerOutcome {
 			p.zones.Enqueue(membership.KeyOfZone(other))
 		}
 	}
-	return nil
+	return nil, nil, nil
+}
+
+// wasOn reports whether the zone may be on a host: a pass has brought it there, or its status says so.
+func (p zonePass) wasOn(h host.Host) bool {
+	at := h.At()
+	if at.Provider != "" {
+		return p.wasAt(at.Provider)
+	}
+	return p.state.served || slices.ContainsFunc(p.zone.Status.Bind9Instances, func(i v1beta1.ZoneInstance) bool {
+		return i.Namespace == at.Namespace && i.Name == at.Instance
+	})
+}
+
+// wasAt is wasOn for a provider.
+func (p zonePass) wasAt(provider string) bool {
+	return p.state.served || slices.ContainsFunc(p.zone.Status.Providers, func(at v1beta1.ZoneProvider) bool { return at.Name == provider })
 }
 
 // Where values have owners, a zone that leaves a server takes its own with it. The hosts that it had are remembered with their keys, so that this
@@ -205,8 +232,8 @@ func (p zonePass) leaveFormerHosts(ctx context.Context) error {
 
 // hostsToClear returns the hosts from which a zone is to be deleted. Where values have owners, another zone of that name which has the same one
 // deletes what is not its own.
-func (r *reconciler) hostsToClear(s scope, state *zoneState) []host.Host {
-	hosts := r.hostsOf(s, state)
+func (e edges) hostsToClear(s scope, state *zoneState) []host.Host {
+	hosts := e.hostsOf(s, state)
 	former := maps.Clone(state.owned)
 	for _, h := range hosts {
 		if h.At().Addr.IsValid() {
@@ -215,6 +242,6 @@ func (r *reconciler) hostsToClear(s scope, state *zoneState) []host.Host {
 	}
 	return slices.DeleteFunc(slices.AppendSeq(hosts, maps.Values(former)), func(h host.Host) bool {
 		at := h.At()
-		return at.Owner != "" && r.isTakenOver(s.zone, &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Provider}})
+		return at.Owner != "" && e.isTakenOver(s.zone, &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Provider}})
 	})
 }

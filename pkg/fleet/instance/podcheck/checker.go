@@ -54,7 +54,9 @@ type TransferKeys interface {
 
 // Checker checks pods, and opens the readiness gates of those that serve what they should.
 type Checker struct {
-	client          client.Client
+	client client.Client
+	// live reads from kube-apiserver: the cache, client's, may be behind what another process knows.
+	live            client.Reader
 	systemNamespace string
 	sidecar         Sidecar
 	dns             DNS
@@ -64,9 +66,10 @@ type Checker struct {
 	now             func() time.Time
 }
 
-// New returns a checker of pods; systemNamespace is the namespace that Lockstep itself runs in.
-func New(c client.Client, systemNamespace string, sidecar Sidecar, dns DNS, keys TransferKeys) *Checker {
-	return &Checker{client: c, systemNamespace: systemNamespace, sidecar: sidecar, dns: dns, keys: keys, gates: newReadinessGates(), now: time.Now}
+// New returns a checker of pods, which reads from the cache and, before it removes a zone, from kube-apiserver; systemNamespace is the
+// namespace that Lockstep itself runs in.
+func New(c client.Client, live client.Reader, systemNamespace string, sidecar Sidecar, dns DNS, keys TransferKeys) *Checker {
+	return &Checker{client: c, live: live, systemNamespace: systemNamespace, sidecar: sidecar, dns: dns, keys: keys, gates: newReadinessGates(), now: time.Now}
 }
 
 // Result is what a status reports of an instance's pods and zones.
@@ -206,10 +209,10 @@ func (c *Checker) checkPod(ctx context.Context, instance *v1beta1.Bind9Instance,
 	if err != nil {
 		return sidecarProblem(err, gate, pod, wasReady, c.now())
 	}
-	var surplus []string
+	var surplus []bindcar.Zone
 	for _, zone := range list.Items {
 		if zone.Added && !zones.assigned[zone.Name] {
-			surplus = append(surplus, zone.Name)
+			surplus = append(surplus, zone)
 		}
 	}
 	waiting, sidecarErr, err := c.removeZones(ctx, client.ObjectKeyFromObject(instance), sidecar, surplus)

@@ -59,7 +59,7 @@ func newFaultyPod(t *testing.T, keyFile string) *faultyPod {
 	authority := mtls.NewAuthority(t)
 	f.client = mtls.Client(t, authority, bindcar.FleetIdentity)
 	f.startProxy(authority, f.startSidecar(authority, cmp.Or(keyFile, f.named.Layout.ControlKeyFile)))
-	f.checker = New(fake.NewClientBuilder().Build(), "", f, observe.New(observe.Options{}), nil)
+	f.checker = New(fake.NewClientBuilder().Build(), nil, "", f, observe.New(observe.Options{}), nil)
 	f.checker.now = func() time.Time { return f.clock }
 	return f
 }

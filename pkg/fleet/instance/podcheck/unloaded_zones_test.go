@@ -87,7 +87,7 @@ func (refusing) Command(context.Context, bindcar.Address, string, string) (strin
 
 // TestExplanationsAreBounded: a sidecar that lists other zones each time has the fleet manager remember few of them.
 func TestExplanationsAreBounded(t *testing.T) {
-	checker := New(nil, "", refusing{}, nil, nil)
+	checker := New(nil, nil, "", refusing{}, nil, nil)
 	gate := checker.gates.gateOf(runningPod(corev1.ConditionTrue))
 	for n := range 1000 {
 		list := bindcar.ZoneList{Items: []bindcar.Zone{{Name: fmt.Sprintf("%d.test", n), Type: bindcar.Primary}}}

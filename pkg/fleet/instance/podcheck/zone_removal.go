@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,7 +73,7 @@ func mayRemoveZone(serving, of int, waited time.Duration) bool {
 // removeZones removes zones from a pod that are not its instance's any more, each when no DNSZone assigns it to other
 // instances or when these serve it. Until then the old servers answer, with what they had last: waiting is true.
 // sidecarErr is the sidecar's error.
-func (c *Checker) removeZones(ctx context.Context, instance client.ObjectKey, sidecar bindcar.Address, surplus []string) (waiting bool, sidecarErr, err error) {
+func (c *Checker) removeZones(ctx context.Context, instance client.ObjectKey, sidecar bindcar.Address, surplus []bindcar.Zone) (waiting bool, sidecarErr, err error) {
 	if len(surplus) == 0 {
 		return false, nil, nil
 	}
@@ -86,20 +87,43 @@ func (c *Checker) removeZones(ctx context.Context, instance client.ObjectKey, si
 		if len(removed) == maxRemovals {
 			return true, nil, nil
 		}
-		if targets.isOn(zone, instance) {
+		if targets.isOn(zone.Name, instance) {
 			continue // It has come back while the pod was asked.
 		}
-		serving, of := targets.countServing(zone)
-		if !c.removals.isDue(zoneRemoval{instance, zone}, serving, of, c.now()) {
+		serving, of := targets.countServing(zone.Name)
+		if !c.removals.isDue(zoneRemoval{instance, zone.Name}, serving, of, c.now()) {
 			waiting = true
 			continue
 		}
-		if err := c.sidecar.DeleteZone(ctx, sidecar, zone, ""); err != nil && !bindcar.IsNotFound(err) {
+		stays, err := c.staysByOwner(ctx, targets, instance, zone)
+		if err != nil {
+			log.FromContext(ctx).Info("no zone is removed from a server while its DNSZone cannot be read", "server", sidecar.Addr, "instance", instance, "zone", zone.Name, "reason", err.Error())
+			return true, nil, nil
+		}
+		if stays {
+			waiting = true
+			continue
+		}
+		if err := c.sidecar.DeleteZone(ctx, sidecar, zone.Name, ""); err != nil && !bindcar.IsNotFound(err) {
 			return waiting, err, nil
 		}
-		removed = append(removed, zone)
+		removed = append(removed, zone.Name)
 	}
 	return waiting, nil, nil
+}
+
+// staysByOwner reports whether the DNSZone whose data a pod has assigns it to the instance, as kube-apiserver has that. The controller, which has
+// put the zone there, has a cache of its own: what this process does not know yet is no reason to remove it.
+func (c *Checker) staysByOwner(ctx context.Context, known assignments, instance client.ObjectKey, zone bindcar.Zone) (bool, error) {
+	namespace, name, ok := strings.Cut(zone.Owner, "/")
+	if !ok {
+		return false, nil
+	}
+	owner := &v1beta1.DNSZone{}
+	if err := c.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, owner); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return assignmentsOf([]*v1beta1.DNSZone{owner}, known.fleet).isOn(zone.Name, instance), nil
 }
 
 // logRemoved logs zones that were removed from a pod, the first by name: a sidecar may list any number of any name.

@@ -5,7 +5,9 @@ package byquery
 import (
 	"context"
 	"iter"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
@@ -35,14 +37,45 @@ func (c *Content) Knows(key rrset.Key) bool {
 }
 
 // Written notes that an update which was applied to the zone with the SOA from, and to no other (a compare-and-swap), has left it
-// with the SOA to. Only what it was to change has to be asked again.
+// with the SOA to. Only what may be answered otherwise since has to be asked again: what the update was to change, and what a wildcard has
+// answered for, or may from now on.
 func (c *Content) Written(from, to rrset.SOA, changed iter.Seq[rrset.Key]) {
-	if c.soa != from || from == to {
+	if c.soa != from || from == to || c.mirror == nil {
 		return
 	}
 	c.soa = to
+	names, parents := map[string]bool{}, map[string]bool{}
 	for key := range changed {
 		delete(c.sets, key)
+		// A wildcard answers for no name that exists, if only because of one below it (RFC 4592 section 2.2).
+		for name := range namesUpTo(c.mirror.Zone, key.Name) {
+			names[name] = true
+		}
+		if parent, ok := strings.CutPrefix(key.Name, "*."); ok {
+			parents[parent] = true
+		}
+	}
+	maps.DeleteFunc(c.sets, func(key rrset.Key, _ rrset.RRset) bool {
+		if names[key.Name] || len(parents) == 0 {
+			return names[key.Name]
+		}
+		for name := range namesUpTo(c.mirror.Zone, key.Name) {
+			if parents[rrset.ParentName(name)] {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// namesUpTo yields a name and those above it, without the zone's own.
+func namesUpTo(zone, name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for ; name != zone && rrset.IsSubdomain(name, zone); name = rrset.ParentName(name) {
+			if !yield(name) {
+				return
+			}
+		}
 	}
 }
 
@@ -143,9 +176,8 @@ func askFor(ctx context.Context, ask Ask, keys []rrset.Key, want plan.Content, s
 
 // wildcardsAbove are the wildcards by which a server may answer for a key that is not there.
 func wildcardsAbove(zone string, key rrset.Key) (above []rrset.Key) {
-	for name := key.Name; name != zone && rrset.IsSubdomain(name, zone); {
-		name = rrset.ParentName(name)
-		if wildcard := "*." + name; wildcard != key.Name {
+	for name := range namesUpTo(zone, key.Name) {
+		if wildcard := "*." + rrset.ParentName(name); wildcard != key.Name {
 			above = append(above, rrset.Key{Name: wildcard, Type: key.Type})
 		}
 	}

@@ -120,6 +120,35 @@ func TestOnlyWhatIsNotKnownIsAsked(t *testing.T) {
 	check("after it was forgotten", []string{a.Name, b.Name, n.Name})
 }
 
+// After an update of ours, what a wildcard may have been answered for is asked again, and nothing else.
+func TestWhatAWildcardMayAnswerIsAskedAgain(t *testing.T) {
+	text := func(name string) rrset.RRset {
+		return rrset.New(rrset.Key{Name: name + "." + zone, Type: dns.TypeTXT}, 60, `"x"`)
+	}
+	want := contentOf(address("a", "192.0.2.1"), address("b.a", "192.0.2.1"), address("c.b.a", "192.0.2.1"), address("c", "192.0.2.1"),
+		rrset.New(rrset.Key{Name: zone, Type: dns.TypeA}, 60, "192.0.2.1"))
+	for name, c := range map[string]struct {
+		changed rrset.RRset
+		asked   []string
+	}{
+		"another type":          {text("c"), []string{"c.example.com."}},
+		"a name below others":   {text("d.b.a"), []string{"a.example.com.", "b.a.example.com."}},
+		"a wildcard":            {address("*.a", "192.0.2.1"), []string{"a.example.com.", "b.a.example.com.", "c.b.a.example.com."}},
+		"a wildcard of nothing": {address("*.c", "192.0.2.1"), []string{"c.example.com."}},
+		"the apex":              {rrset.New(rrset.Key{Name: zone, Type: dns.TypeTXT}, 60, `"x"`), nil},
+	} {
+		s, known := &server{serial: 1, sets: want}, &Content{}
+		read(t, known, s, want)
+		before := s.soa()
+		s.serial = 2
+		known.Written(before, s.soa(), keysOf(contentOf(c.changed)))
+		_, asked := read(t, known, s, want)
+		if diff := cmp.Diff(c.asked, asked); diff != "" {
+			t.Errorf("%s (-want +asked):\n%s", name, diff)
+		}
+	}
+}
+
 // Whoever relies on the SOA of a zone that changes meanwhile is to be refused.
 func TestAZoneThatChangesWhileItIsRead(t *testing.T) {
 	a := address("a", "192.0.2.1")

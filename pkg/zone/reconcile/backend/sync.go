@@ -57,6 +57,8 @@ type run struct {
 	desired plan.Map
 	reasons map[rrset.Key]string
 	refused map[rrset.Key]error
+	// sent is host.ErrConflict or host.ErrUnknown if the last that was sent may not be there.
+	sent    error
 	seen    host.Observation
 	lacking plan.Changes
 }
@@ -80,12 +82,16 @@ func Sync(ctx context.Context, b Named, zone string, want plan.Content, paused b
 		if out.Applied.Len() == 0 {
 			out.Applied = r.lacking
 		}
-		again, err := r.apply(ctx)
-		if out.Err = err; err != nil || !again {
+		if out.Err = r.apply(ctx); out.Err != nil || r.sent == nil {
 			break
 		}
 	}
-	r.conclude(&out, paused)
+	if out.Err == nil && errors.Is(r.sent, host.ErrUnknown) && r.lacking.HasChanges() {
+		out.Err = r.sent // It was never applied, and this is all that the backend says.
+	}
+	if r.seen.Content != nil { // It could be read back.
+		r.conclude(&out, paused)
+	}
 	return out
 }
 
@@ -119,15 +125,13 @@ func (r *run) release() {
 	}
 }
 
-// apply sends what the backend lacks, and reads back. It reports whether there is a reason to try again.
-func (r *run) apply(ctx context.Context) (again bool, err error) {
+// apply sends what the backend lacks, and reads back.
+func (r *run) apply(ctx context.Context) error {
 	result, err := r.backend.Apply(ctx, r.zone, r.lacking, r.seen)
-	r.refused = result.Refused
-	again = errors.Is(err, host.ErrConflict) || errors.Is(err, host.ErrUnknown)
-	if err != nil && !again {
-		return false, err
+	if r.refused, r.sent = result.Refused, err; err != nil && !errors.Is(err, host.ErrConflict) && !errors.Is(err, host.ErrUnknown) {
+		return err
 	}
-	return again, r.look(ctx)
+	return r.look(ctx)
 }
 
 // conclude says what is not as declared.

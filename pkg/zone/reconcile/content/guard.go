@@ -92,6 +92,26 @@ func (z *Zone) Wanted() plan.Content {
 	return heldContent{z.desired, z.guard.held}
 }
 
+// HeldBack yields the RRsets that servers do not hold as desired because of a hold: those that it is about, and whatever else has changed at
+// their names.
+func (z *Zone) HeldBack() iter.Seq[rrset.Key] {
+	return func(yield func(rrset.Key) bool) {
+		wanted := z.Wanted()
+		for name := range z.guard.held {
+			for set := range wanted.At(name) {
+				if want, _ := z.desired.Get(set.Key); !want.Equal(set) && !yield(set.Key) {
+					return
+				}
+			}
+			for set := range z.desired.At(name) {
+				if _, stays := wanted.Get(set.Key); !stays && !yield(set.Key) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Review decides whether what is about to vanish may. have is the content that the zone has now, lacking what is to change there, without
 // what is held back already. It returns what servers are to hold, and whether something else is held back than before: then all has to be
 // compared once more.

@@ -30,6 +30,8 @@ type Zone struct {
 	opts       source.Options
 
 	builder *source.Builder
+	// built is the builder that has made desired: the last one while builder is new.
+	built   *source.Builder
 	desired *source.Zone
 	// leaving are the objects that have data in the zone, belong there no more and were not released since they changed;
 	// alsoSelected are those that the zone selects and an older zone has.
@@ -89,14 +91,24 @@ func (z *Zone) Rebuild(zone *v1beta1.DNSZone, opts source.Options) error {
 // Discard has the desired state built anew before its next use.
 func (z *Zone) Discard() { z.builder = nil }
 
+// Unpublish is Discard for a zone that is served nowhere: nothing that its objects declared has to stay.
+func (z *Zone) Unpublish() { z.builder, z.built = nil, nil }
+
 // Update takes over what objects are to the zone now. What was desired and is no more is retired, and so is what these
-// objects have, or may have, in DNS.
-func (z *Zone) Update(changed []membership.Member) {
+// objects have, or may have, in DNS. Those that wait cannot be published as they are now: what they declared last stays.
+func (z *Zone) Update(changed []membership.Member, waiting ...source.ObjectKey) {
 	for _, m := range changed {
 		z.setMember(m)
 	}
+	if z.built != nil && z.built != z.builder {
+		for _, key := range waiting {
+			if last := z.built.Object(key); last != nil {
+				z.builder.Set(last)
+			}
+		}
+	}
 	last := z.desired
-	z.desired = z.builder.Zone()
+	z.desired, z.built = z.builder.Zone(), z.builder
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	if last != nil && last != z.desired {

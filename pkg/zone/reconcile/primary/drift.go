@@ -37,11 +37,12 @@ func (p Pass) noteOverwrittenAgain(q State) State {
 }
 
 // noteOvertaking finds out whether somebody else changed the zone between the update and the look at it: then what the server
-// lacks is not what it ignored. Where others write as well, that shows if it was before the update.
+// lacks is not what it ignored. Where others write as well, that shows if it was before the update. After a lost reply it does not show: the
+// update itself may be lost.
 func (p Pass) noteOvertaking(q State) State {
 	isRaced := errors.Is(q.sent, host.ErrConflict)
 	if q.IsOnLine() {
-		isRaced = q.Seen.SOA != q.written
+		isRaced = q.Seen.SOA != q.written && !errors.Is(q.sent, host.ErrUnknown)
 	}
 	if q.Overtaken = isRaced && q.sendable.HasChanges(); !q.Overtaken {
 		return q
