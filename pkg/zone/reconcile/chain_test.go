@@ -75,7 +75,7 @@ func newChainRigOf(t *testing.T, parent bind.Zone, file, policy string, extra ..
 	return r
 }
 
-// rndcSidecar is a sidecar that does nothing but tell its server of DS records.
+// rndcSidecar is a sidecar that does nothing but tell its server of DS records, and hasten transfers.
 type rndcSidecar struct {
 	sidecarClient
 	*chainRig
@@ -87,6 +87,11 @@ func (s *rndcSidecar) Zone(context.Context, bindcar.Address, string) (bindcar.Zo
 
 func (s *rndcSidecar) PatchZone(context.Context, bindcar.Address, string, bindcar.PatchZone) error {
 	return nil
+}
+
+// Command is an order for the secondary that is slow to follow.
+func (s *rndcSidecar) Command(_ context.Context, _ bindcar.Address, zone, command string) (string, error) {
+	return s.secondary.Rndc(command, zone)
 }
 
 func (s *rndcSidecar) CheckDS(_ context.Context, _ bindcar.Address, _ string, key bindcar.CheckDS) error {
