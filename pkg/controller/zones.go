@@ -115,7 +115,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if err := dnsprovider.Setup(mgr, keys, stores, o.Namespace); err != nil {
 		return err
 	}
-	if err := reconcile.Setup(mgr, reconcile.Options{
+	if err := reconcile.Setup(mgr, reconcile.Options{ //nolint:contextcheck // events of informers have no context
 		SystemNamespace: o.Namespace, Timeout: o.ZoneTimeout, Keys: keys, Backends: stores, Gate: gate, AskParents: o.AskParents,
 		Observer: observe.New(observe.Options{Limits: o.Limits, QuestionRate: o.QuestionRate}), Sidecar: bindcar.NewClient(bindcar.ClientOptions{TLS: certificate.ClientConfig, Gate: gate}),
 	}); err != nil {

@@ -119,7 +119,7 @@ func (e *encoder) str() {
 	if len(raw) > maxString {
 		e.fail(raw, "a text of at most 255 bytes")
 	}
-	e.out = append(append(e.out, byte(len(raw))), raw...)
+	e.out = append(append(e.out, byte(len(raw))), raw...) //nolint:gosec // nobody takes what has failed
 }
 
 func (e *encoder) strs() {
@@ -219,7 +219,7 @@ func (e *encoder) networks() {
 			return
 		}
 		raw := strings.TrimRight(string(address.AsSlice()), "\x00")
-		length := byte(len(raw))
+		length := byte(len(raw)) //nolint:gosec // of an address
 		if parts[1] != "" {
 			length |= 0x80
 		}
@@ -262,9 +262,9 @@ func (e *encoder) angle(most int64, up, down string) uint32 {
 		case e.err != nil:
 			return 0
 		case place > 0 && word == up:
-			return uint32(math.MaxInt32 + 1 + total) //nolint:gosec // bounded below
+			return uint32(math.MaxInt32 + 1 + total)
 		case place > 0 && word == down:
-			return uint32(math.MaxInt32 + 1 - total) //nolint:gosec // bounded below
+			return uint32(math.MaxInt32 + 1 - total)
 		case place == 3:
 			e.fail(word, up+" or "+down)
 			return 0

@@ -78,7 +78,7 @@ var listBytes = map[string]func(string) ([]byte, bool){
 		key, known := keysByName[s]
 		if digits, numbered := strings.CutPrefix(s, "key"); numbered {
 			n, err := strconv.ParseUint(digits, 10, 16)
-			key, known = dns.SVCBKey(n), err == nil && strconv.FormatUint(n, 10) == digits //nolint:gosec // bounded by its bits
+			key, known = dns.SVCBKey(n), err == nil && strconv.FormatUint(n, 10) == digits
 		}
 		return binary.BigEndian.AppendUint16(nil, uint16(key)), known
 	},
@@ -203,6 +203,9 @@ func (p parameter) check(all []parameter) error {
 			return errors.New("no-default-alpn needs alpn beside it (RFC 9460 section 7.1.1)")
 		}
 		return p.checkSize(size == 0)
+	case dns.SVCB_OHTTP: // RFC 9540 section 4.1
+		return p.checkSize(size == 0)
+	case dns.SVCB_ECHCONFIG: // Its encoding is its clients'.
 	case dns.SVCB_PORT:
 		return p.checkSize(size == 2) //nolint:mnd // bytes of a port
 	case dns.SVCB_IPV4HINT:
