@@ -203,9 +203,7 @@ func (p parameter) check(all []parameter) error {
 			return errors.New("no-default-alpn needs alpn beside it (RFC 9460 section 7.1.1)")
 		}
 		return p.checkSize(size == 0)
-	case dns.SVCB_OHTTP: // RFC 9540 section 4.1
-		return p.checkSize(size == 0)
-	case dns.SVCB_ECHCONFIG: // Its encoding is its clients'.
+	case dns.SVCB_ECHCONFIG, dns.SVCB_OHTTP: // BIND takes whatever they hold.
 	case dns.SVCB_PORT:
 		return p.checkSize(size == 2) //nolint:mnd // bytes of a port
 	case dns.SVCB_IPV4HINT:
