@@ -19,7 +19,7 @@ import (
 func Commands() []*cobra.Command {
 	bindcar := component.NewCommand("bindcar", "Serve the sidecar's HTTP API beside one named", NewOptions())
 	bindcar.Long += "\n\nlockstep bindcar init prepares a pod for it: see its --help."
-	bindcar.AddCommand(component.NewCommand("init", "Prepare a BIND pod: directories and the key of named's control channel", NewInitOptions()))
+	bindcar.AddCommand(component.NewCommand("init", "Prepare a BIND pod: directories, the key of named's control channel, and its configuration", NewInitOptions()))
 	return []*cobra.Command{bindcar, rndcCommand()}
 }
 
