@@ -72,9 +72,9 @@ func (c *Client) ask(n int) {
 	switch {
 	case err != nil && c.counts.Answers == 0: // It does not listen yet.
 	case err != nil:
-		c.losses = append(c.losses, fmt.Sprintf("%s: %v", c.age(), err))
+		c.losses = append(c.losses, fmt.Sprintf("%s: %v", c.Age(), err))
 	case reply.Rcode != rcode:
-		c.losses = append(c.losses, fmt.Sprintf("%s: %s for %s: %s", c.age(), dns.RcodeToString[reply.Rcode], name, reply.IsEdns0()))
+		c.losses = append(c.losses, fmt.Sprintf("%s: %s for %s: %s", c.Age(), dns.RcodeToString[reply.Rcode], name, reply.IsEdns0()))
 	default:
 		c.counts.Answers++
 		if reply.AuthenticatedData {
@@ -82,8 +82,6 @@ func (c *Client) ask(n int) {
 		}
 	}
 }
-
-func (c *Client) age() time.Duration { return time.Since(c.began).Round(time.Millisecond) }
 
 // Counts returns how many answers the client has got.
 func (c *Client) Counts() Counts {
@@ -99,5 +97,5 @@ func (c *Client) Losses() []string {
 	return slices.Clone(c.losses)
 }
 
-// Age returns how long the client has asked, in seconds.
-func (c *Client) Age() time.Duration { return time.Since(c.began).Round(time.Second) }
+// Age returns how long the client has asked.
+func (c *Client) Age() time.Duration { return time.Since(c.began).Round(time.Millisecond) }

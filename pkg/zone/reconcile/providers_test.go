@@ -33,6 +33,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 	"github.com/lockstep-dns/lockstep/test/knot"
 	bind "github.com/lockstep-dns/lockstep/test/named"
+	"github.com/lockstep-dns/lockstep/test/tcpserver"
 )
 
 // provide adds a DNSProvider with primaries and secondaries that nobody here runs: they have no sidecar.
@@ -301,25 +302,11 @@ func (l *lossy) Apply(ctx context.Context, to rfc2136.Target, changes plan.Chang
 // An update that is lost on its way is sent again, and what the server still has is nobody's doing: no drift is reported, and the RRset is not
 // contested however often that happens.
 func TestLostUpdateIsNoDrift(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = conn.Read(make([]byte, 2))
-			_ = conn.Close()
-		}
-	}()
+	hangsUp := tcpserver.Start(t, func(conn net.Conn) { _, _ = conn.Read(make([]byte, 2)) })
 	r := newRig(t, 1, bind.Zone{})
 	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	r.settle()
-	updates := &lossy{updateClient: r.updates, hangsUp: netip.MustParseAddrPort(listener.Addr().String())}
+	updates := &lossy{updateClient: r.updates, hangsUp: hangsUp}
 	r.updates = updates
 	generation := int64(1)
 	for range content.OwnCorrections + 2 {
