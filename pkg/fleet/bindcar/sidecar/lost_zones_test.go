@@ -2,12 +2,17 @@ package sidecar
 
 import (
 	"context"
+	"net/netip"
 	"os"
 	"testing"
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
+	namedtest "github.com/lockstep-dns/lockstep/test/named"
 )
 
 // A zone that somebody deletes past the API comes back with all that was in it, and the readers of notifications hear of it.
@@ -74,5 +79,36 @@ func TestLostZoneIsNotReplaced(t *testing.T) {
 	}
 	if got := ask(t, p.DNS(), "www."+zone, dns.TypeA); len(got.Answer) != 1 {
 		t.Errorf("the zone is not served: %v", got)
+	}
+}
+
+// When named's reply to addzone is lost, named may have the zone: its files stay, and named has it after its next start too.
+func TestZoneOfALostReply(t *testing.T) {
+	const zone = "unheard.example"
+	s := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
+	ctx := testContext(t)
+	proxy := namedtest.StartProxy(t, netip.MustParseAddrPort(s.ControlAddr()))
+	s.server.control = rndc.NewClient(proxy.Addr.String(), s.Control)
+	greeted := false
+	proxy.Filter(func(_ string, reply []byte) ([]byte, error) {
+		switch {
+		case len(reply) == 0: // The upper half of the length.
+		case !greeted:
+			greeted = true
+		default:
+			return nil, namedtest.ErrHangUp
+		}
+		return reply, nil
+	})
+	if err := s.client.CreateZone(ctx, s.addr, primaryZone(zone, s.UpdateKey.Name)); err == nil {
+		t.Fatal("there was no reply, and the zone was created")
+	}
+	proxy.Filter(func(_ string, reply []byte) ([]byte, error) { return reply, nil })
+	s.Restart(t)
+	if got := ask(t, s.DNS(), "www."+zone, dns.TypeA); len(got.Answer) != 1 {
+		t.Errorf("the zone is not served any more: %v", got)
+	}
+	if err := s.client.CreateZone(ctx, s.addr, primaryZone(zone, s.UpdateKey.Name)); !bindcar.IsExists(err) {
+		t.Errorf("creating it again: %v", err)
 	}
 }

@@ -66,7 +66,8 @@ func (s *server) describeZone(request bindcar.CreateZone) (zonefile.Description,
 }
 
 // addZone puts the zone's files in place and then adds it to named. A zone that named has lost exists still, with the data that
-// it had. A failure leaves nothing behind. Once begun it is not interrupted by a caller that disconnects.
+// it had. A failure leaves nothing behind, unless named did not answer: it may have the zone by then, with these files. Once begun it is not
+// interrupted by a caller that disconnects.
 func (s *server) addZone(ctx context.Context, zone zonefile.Description, request bindcar.CreateZone) (err error) {
 	ctx = context.WithoutCancel(ctx)
 	files := s.zones.Files(zone.Name)
@@ -84,7 +85,7 @@ func (s *server) addZone(ctx context.Context, zone zonefile.Description, request
 		}
 	}
 	defer func() {
-		if err != nil {
+		if err != nil && !httperror.IsUnavailable(err) {
 			err = errors.Join(err, files.Remove())
 		}
 	}()
