@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -116,9 +115,6 @@ func kubectlTarget(namespace, name string) string {
 	return "-n " + namespace + " " + name
 }
 
-// recheckInterval is how soon the caches are looked at again of which it is known that they lag.
-const recheckInterval = 10 * time.Millisecond
-
 // dependentsOf is an object that others may depend on.
 type dependentsOf struct {
 	kind string
@@ -131,13 +127,8 @@ type dependentsOf struct {
 func (r deletionReviewer) remainingDependent(ctx context.Context, of dependentsOf) (string, error) {
 	for {
 		dependent, why, err := r.findDependent(ctx, of)
-		if dependent == nil || err != nil || !r.objects.isLeaving(ctx, dependent) {
+		if dependent == nil || err != nil || !awaitChange(ctx, r.objects, []client.Object{dependent}) {
 			return why, err
-		}
-		select {
-		case <-ctx.Done():
-			return why, nil
-		case <-time.After(recheckInterval):
 		}
 	}
 }

@@ -172,16 +172,23 @@ func TestDeletionsNameNothingOfOthers(t *testing.T) {
 	}
 }
 
-// catchingUp are caches that lag behind the deletion of a record until somebody asks what is stored.
+// catchingUp are caches that lag behind the deletion of all that they hold until somebody asks what is stored.
 type catchingUp struct {
 	lagging
 	current *bool
 }
 
-func (c catchingUp) isLeaving(ctx context.Context, o client.Object) bool {
-	leaves := c.lagging.isLeaving(ctx, o)
-	*c.current = leaves
-	return leaves
+func (c catchingUp) hasChanged(ctx context.Context, o client.Object) bool {
+	changed := c.lagging.hasChanged(ctx, o)
+	*c.current = changed
+	return changed
+}
+
+func (c catchingUp) zoneCache() *membership.Cache {
+	if *c.current {
+		return membership.NewCache()
+	}
+	return c.lagging.zoneCache()
 }
 
 func (c catchingUp) recordsUnder(ctx context.Context, kind v1beta1.RecordKind, namespace, key string) ([]v1beta1.Record, error) {

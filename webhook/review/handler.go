@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -26,6 +27,8 @@ import (
 // Warnings and traps are shown to the user, and the object is stored.
 type Result struct {
 	Problems field.ErrorList
+	// basis are the objects of the caches on which problems rest: what these say may not be so any more.
+	basis    []client.Object
 	Warnings []string
 	Traps    []trap.Found
 }
@@ -142,6 +145,9 @@ func (r *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	verdict, err := review(ctx, req)
+	for len(verdict.Problems) > 0 && awaitChange(ctx, r.objects, verdict.basis) {
+		verdict, err = review(ctx, req)
+	}
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -34,8 +36,8 @@ type liveReader interface {
 	hasLiveRecords(ctx context.Context, namespace string, selector *metav1.LabelSelector) bool
 	// countLive counts the objects of a namespace and one of our kinds; it is not known without an answer.
 	countLive(ctx context.Context, namespace, kind string) (n int, known bool)
-	// isLeaving reports whether an object that a cache holds is gone, or going.
-	isLeaving(ctx context.Context, o client.Object) bool
+	// hasChanged reports whether an object that a cache holds is gone by now, is going, or says something else.
+	hasChanged(ctx context.Context, o client.Object) bool
 }
 
 // noLiveReader is the latest of objects that never change.
@@ -55,7 +57,7 @@ func (noLiveReader) hasLiveRecords(context.Context, string, *metav1.LabelSelecto
 
 func (noLiveReader) countLive(context.Context, string, string) (int, bool) { return 0, false }
 
-func (noLiveReader) isLeaving(context.Context, client.Object) bool { return false }
+func (noLiveReader) hasChanged(context.Context, client.Object) bool { return false }
 
 const (
 	// reviewTimeout is how long a review waits for the API server's words and for caches: it has a few seconds in all, and
@@ -67,8 +69,8 @@ const (
 	readsPerSecond, readsAtOnce, allSenders = 5, 40, 4
 	// maxSenders is how many senders are remembered, those of the latest reviews.
 	maxSenders = 256
-	// pageLimit is how many objects are worth reading for a better warning.
-	pageLimit = 500
+	// pageLimit is how many objects are worth reading for a better warning, maxRechecked how many are read one by one.
+	pageLimit, maxRechecked = 500, 16
 )
 
 // liveClient reads from kube-apiserver, within a budget, and for as long as the context of a review allows.
@@ -182,17 +184,35 @@ func (s *liveClient) countLive(ctx context.Context, namespace, kind string) (n i
 	return n, known
 }
 
-func (s *liveClient) isLeaving(ctx context.Context, o client.Object) (leaves bool) {
+func (s *liveClient) hasChanged(ctx context.Context, o client.Object) (changed bool) {
 	s.read(ctx, func(ctx context.Context) error {
 		now, ok := o.DeepCopyObject().(client.Object)
 		if !ok {
 			return nil
 		}
 		err := s.Get(ctx, client.ObjectKeyFromObject(o), now)
-		leaves = apierrors.IsNotFound(err) || err == nil && now.GetDeletionTimestamp() != nil
+		changed = apierrors.IsNotFound(err) || err == nil && (now.GetUID() != o.GetUID() || now.GetGeneration() != o.GetGeneration() ||
+			!maps.Equal(now.GetLabels(), o.GetLabels()) || now.GetDeletionTimestamp().IsZero() != o.GetDeletionTimestamp().IsZero())
 		return client.IgnoreNotFound(err)
 	})
-	return leaves
+	return changed
+}
+
+// recheckInterval is how soon the caches are looked at again of which it is known that they lag.
+const recheckInterval = 10 * time.Millisecond
+
+// awaitChange reports whether one of some objects of the caches has changed, and then waits a moment for the caches to learn of it. It is false
+// when no time is left, and of more objects than are worth the reads.
+func awaitChange(ctx context.Context, live liveReader, objects []client.Object) bool {
+	if len(objects) > maxRechecked || !slices.ContainsFunc(objects, func(o client.Object) bool { return live.hasChanged(ctx, o) }) {
+		return false
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(recheckInterval):
+		return true
+	}
 }
 
 // errTooMany is returned when the budget is used up.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -47,7 +48,7 @@ func TestReviewLooksAtWhatIsStored(t *testing.T) {
 		},
 		"zone of a bad record": {
 			object: newer("CNAMERecord", `{name: "@", target: a}`), stored: []client.Object{zoneOf(t, zone("new", newZone))},
-			kinds: "dnszones", warns: "no DNSZone in namespace dns selects this CNAMERecord", want: "publish addresses there",
+			kinds: "dnszones new", warns: "no DNSZone in namespace dns selects this CNAMERecord", want: "publish addresses there",
 		},
 		"zone of an endpoint": {
 			object: endpoint(`{dnsName: a.new.test, recordType: A, targets: [192.0.2.1]}, {dnsName: b.new.test, recordType: A, targets: [192.0.2.1]}`), stored: []client.Object{zoneOf(t, zone("new", newZone))},
@@ -251,4 +252,55 @@ func named(namespace, name string) metav1.ObjectMeta {
 
 func labeled(namespace, name, key, value string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{key: value}}
+}
+
+// A refusal rests on what is stored, not on what a cache holds of objects that are gone or changed by now.
+func TestRefusalsLookAtWhatIsStored(t *testing.T) {
+	sub := func(change func(o v1beta1.Record)) client.Object {
+		o := recordOf(t, `{kind: NSRecord, metadata: {name: only, namespace: dns, uid: r9, labels: {zone: example}, creationTimestamp: "2026-01-02T00:00:00Z"}, spec: {name: only, nameserver: ns1.test.}}`)
+		if change != nil {
+			change(o)
+		}
+		return o
+	}
+	older := zoneOf(t, strings.Replace(zone("older", "zoneName: new.test, clusterRef: c, recordsFrom: [{selector: {matchLabels: {name: cart}}}]"), "namespace: dns", "namespace: dns, uid: z9, creationTimestamp: '2026-01-01T00:00:00Z'", 1))
+	cart := recordOf(t, `{kind: ARecord, metadata: {name: cart, namespace: dns, uid: r8, labels: {name: cart}}, spec: {name: cart, ipv4Addresses: [192.0.2.1]}}`)
+	below := record("ARecord", "a", `{name: host.only, ipv4Addresses: [192.0.2.7]}`)
+	for name, tc := range map[string]struct {
+		object string
+		stored []client.Object
+		budget flowcontrol.PassiveRateLimiter
+		want   string
+	}{
+		"delegation above it":                     {object: below, stored: []client.Object{sub(nil)}, want: "is delegated to"},
+		"a delegation, and nobody to ask":         {object: below, budget: never{}, want: "is delegated to"},
+		"a delegation that is gone":               {object: below},
+		"a delegation that is about to go":        {object: below, stored: []client.Object{sub(func(o v1beta1.Record) { o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)}) })}},
+		"a delegation of another name now":        {object: below, stored: []client.Object{sub(func(o v1beta1.Record) { o.SetGeneration(2) })}},
+		"a delegation of another zone now":        {object: below, stored: []client.Object{sub(func(o v1beta1.Record) { o.SetLabels(nil) })}},
+		"a delegation that is another object now": {object: below, stored: []client.Object{sub(func(o v1beta1.Record) { o.SetUID("new") })}},
+		"zone of the name":                        {object: zone("new", "zoneName: new.test, clusterRef: c"), stored: []client.Object{older}, want: "DNSZone dns/older"},
+		"a zone of the name that is gone":         {object: zone("new", "zoneName: new.test, clusterRef: c")},
+		"zone of its records": {
+			object: zone("new", "zoneName: other.test, recordsFrom: [{selector: {matchLabels: {name: cart}}}]"), stored: []client.Object{older, cart}, want: "DNSZone dns/older is older",
+		},
+		"a zone of its records that is gone": {object: zone("new", "zoneName: other.test, recordsFrom: [{selector: {matchLabels: {name: cart}}}]"), stored: []client.Object{cart}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			held := example(t, sub(nil), older, cart)
+			now := storedIn(t, answers(append(tc.stored, held.members.ZonesNamed("example.com.")[0])))
+			if tc.budget != nil {
+				now.budget = tc.budget
+			}
+			reviewer := NewHandler(catchingUp{lagging{held, now}, new(bool)})
+			reviewer.timeout = time.Minute
+			answer := reviewer.Handle(t.Context(), request(t, tc.object, ""))
+			switch {
+			case tc.want == "" && !answer.Allowed:
+				t.Errorf("refused: %v", answer.Result)
+			case tc.want != "" && (answer.Allowed || !strings.Contains(answer.Result.Message, tc.want)):
+				t.Errorf("allowed = %v, want it refused with %q: %v", answer.Allowed, tc.want, answer.Result)
+			}
+		})
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
@@ -52,7 +53,7 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 		problems = append(problems, problemsOfError("spec", err)...)
 	}
 	if len(problems) > 0 {
-		return Result{Problems: problems}, nil
+		return Result{Problems: problems, basis: []client.Object{zone}}, nil
 	}
 	related, err := findRelated(ctx, r.objects, zone, record)
 	if err != nil {
@@ -76,6 +77,12 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 	}
 	result.Warnings = slices.Concat(result.Warnings, r.warnHidden(ctx, zone, neighbors, record), r.warnUnsupported(ctx, zone, neighbors, record))
 	result.Traps = append(trap.OfRecord(record, rdata), relative...)
+	result.basis = []client.Object{zone}
+	for _, o := range neighbors {
+		if o, ok := o.(client.Object); ok {
+			result.basis = append(result.basis, o)
+		}
+	}
 	return result, nil
 }
 
@@ -218,7 +225,7 @@ func (r recordReviewer) newConflicts(zone *v1beta1.DNSZone, before, after *sourc
 		case d.Accepted:
 		case id.ObjectKey == source.KeyOf(record) && d.Waits && !r.complete:
 			until := "is gone"
-			if d.Reason == status.Unsupported {
+			if d.Reason == status.Unsupported || d.Key.Type == dns.TypeDS {
 				until = "has changed"
 			}
 			result.Warnings = append(result.Warnings, "spec.name: "+d.Message+": this "+id.Kind+" is published as soon as that "+until+", and not before")

@@ -49,7 +49,7 @@ func (r zoneReviewer) review(ctx context.Context, zone, old *v1beta1.DNSZone) (R
 		return Result{}, err
 	}
 	missing, err := r.missingReferences(ctx, zone)
-	v.Problems = slices.Concat(v.Problems, moved, selection.Problems)
+	v.Problems, v.basis = slices.Concat(v.Problems, moved, selection.Problems), slices.Concat(v.basis, selection.basis)
 	v.Warnings = slices.Concat(v.Warnings, selection.Warnings, missing)
 	if built.NameServers.Remark != "" {
 		v.Warnings = append(v.Warnings, "spec.nameServers: "+built.NameServers.Remark)

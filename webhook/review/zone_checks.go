@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
@@ -35,7 +36,7 @@ func (r zoneReviewer) reviewPermission(ctx context.Context, zone, old *v1beta1.D
 			return Result{}, nil
 		}
 	}
-	names := namesBeside{objects: r.objects, ctx: ctx, zone: zone}
+	names := &namesBeside{objects: r.objects, ctx: ctx, zone: zone}
 	refusal := all.RefusalOf(zone, names)
 	if refusal == (membership.Refusal{}) {
 		return Result{}, nil
@@ -46,7 +47,7 @@ func (r zoneReviewer) reviewPermission(ctx context.Context, zone, old *v1beta1.D
 			return Result{}, nil
 		}
 	}
-	return Result{Problems: field.ErrorList{field.Invalid(field.NewPath("spec", "zoneName"), zone.Spec.ZoneName, refusal.Message)}}, nil
+	return Result{Problems: field.ErrorList{field.Invalid(field.NewPath("spec", "zoneName"), zone.Spec.ZoneName, refusal.Message)}, basis: names.found}, nil
 }
 
 // namesBeside are the zones beside one that is reviewed, and their delegations.
@@ -56,16 +57,24 @@ type namesBeside struct {
 	zone    *v1beta1.DNSZone
 	// live reads past the cache.
 	live bool
+	// found are the zones that were asked for.
+	found []client.Object
 }
 
 // ZonesNamed implements membership.Names. What the cache still has under the zone's own name was deleted or is about to
 // change: it does not count.
-func (n namesBeside) ZonesNamed(name string) []*v1beta1.DNSZone {
-	return slices.DeleteFunc(n.objects.zoneCache().ZonesNamed(name), func(other *v1beta1.DNSZone) bool { return sameZone(other, n.zone) })
+func (n *namesBeside) ZonesNamed(name string) []*v1beta1.DNSZone {
+	zones := slices.DeleteFunc(n.objects.zoneCache().ZonesNamed(name), func(other *v1beta1.DNSZone) bool { return sameZone(other, n.zone) })
+	for _, zone := range zones {
+		if !slices.Contains(n.found, client.Object(zone)) {
+			n.found = append(n.found, zone)
+		}
+	}
+	return zones
 }
 
 // Delegates implements membership.Names.
-func (n namesBeside) Delegates(zone *v1beta1.DNSZone, name string) bool {
+func (n *namesBeside) Delegates(zone *v1beta1.DNSZone, name string) bool {
 	kind := v1beta1.KindOf(&v1beta1.NSRecord{})
 	var records []v1beta1.Record
 	for _, key := range []string{name, unstampedKey(name)} {
@@ -98,9 +107,9 @@ func (r zoneReviewer) reviewSelection(ctx context.Context, zone, old *v1beta1.DN
 	s := selectorReview{zone: zone, old: old, objects: r.objects}
 	var v Result
 	for i := range zone.Spec.RecordsFrom {
-		problem, warning := s.reviewSelector(ctx, i, records)
+		problem, basis, warning := s.reviewSelector(ctx, i, records)
 		if problem != nil {
-			v.Problems = append(v.Problems, problem)
+			v.Problems, v.basis = append(v.Problems, problem), append(v.basis, basis...)
 		}
 		if warning != "" {
 			v.Warnings = append(v.Warnings, warning)
@@ -117,7 +126,7 @@ type selectorReview struct {
 
 // reviewSelector judges one selector: the records that other zones have are a problem when one of these is older, else worth a warning,
 // as is a selector without any.
-func (s selectorReview) reviewSelector(ctx context.Context, i int, records []v1beta1.Record) (*field.Error, string) {
+func (s selectorReview) reviewSelector(ctx context.Context, i int, records []v1beta1.Record) (problem *field.Error, basis []client.Object, warning string) {
 	only := *s.zone
 	only.Spec.RecordsFrom = s.zone.Spec.RecordsFrom[i : i+1]
 	path := field.NewPath("spec", "recordsFrom").Index(i).Child("selector")
@@ -140,14 +149,14 @@ func (s selectorReview) reviewSelector(ctx context.Context, i int, records []v1b
 	switch {
 	case kept.count > 0:
 		return field.Invalid(path, kept.first, fmt.Sprintf("DNSZone %s is older and selects %s, which this selector matches too: "+
-			"a record belongs to one zone, the oldest; narrow the selector, or give the records other labels", kept.zone, kept.describe())), ""
+			"a record belongs to one zone, the oldest; narrow the selector, or give the records other labels", kept.zone, kept.describe())), kept.objects, ""
 	case taken.count > 0:
-		return nil, fmt.Sprintf("%s: takes %s from %s", path, taken.describe(), taken.from)
+		return nil, nil, fmt.Sprintf("%s: takes %s from %s", path, taken.describe(), taken.from)
 	case s.zone.Spec.RecordsFrom[i].NamespaceSelector != nil: // Those of other namespaces are not looked at.
 	case matches == 0 && !s.objects.hasLiveRecords(ctx, s.zone.Namespace, &s.zone.Spec.RecordsFrom[i].Selector):
-		return nil, fmt.Sprintf("%s: selects none of the records in namespace %s so far", path, s.zone.Namespace)
+		return nil, nil, fmt.Sprintf("%s: selects none of the records in namespace %s so far", path, s.zone.Namespace)
 	}
-	return nil, ""
+	return nil, nil, ""
 }
 
 // selectedBefore reports whether the zone selected the record already.
@@ -165,10 +174,14 @@ type otherRecords struct {
 	// from says whose the first is.
 	from  string
 	count int
+	// objects are all of them, and the zone of the first.
+	objects []client.Object
 }
 
 func (o *otherRecords) add(holder *v1beta1.DNSZone, record v1beta1.Record) {
+	o.objects = append(o.objects, record)
 	if o.count++; o.count == 1 {
+		o.objects = append(o.objects, holder)
 		o.zone, o.first = membership.KeyOfZone(holder).String(), source.KeyOf(record).String()
 		if o.from = "DNSZone " + o.zone + ", which is younger"; holder.Namespace != record.GetNamespace() {
 			o.from = "a zone of another namespace, which comes after those of this one"

@@ -183,7 +183,7 @@ func (d *groupDecision) singleConflict(c *declarationCandidate) string {
 		c.Key, set.Rdata[0], set.Owners[0][0].beforeOf(c, set.Owners[0][0].Namespace == d.ref.Namespace), rrset.TypeName(c.Key.Type), rrset.SingleRule(c.Key.Type))
 }
 
-// orphanConflict refuses a DS without the NS of its delegation among the RRsets of its name: BIND drops it.
+// orphanConflict keeps back a DS without the NS of its delegation among the RRsets of its name: BIND drops it.
 func orphanConflict(k rrset.Key, sets []RRset) string {
 	if k.Type != dns.TypeDS || findRRset(sets, dns.TypeNS) != nil {
 		return ""

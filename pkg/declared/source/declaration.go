@@ -25,8 +25,8 @@ type Declaration struct {
 	// Accepted is true when the values are part of Zone.RRsets. Otherwise Reason (Invalid, Conflict, or Unsupported for more values than
 	// servers take) and Message say why, naming the field and, for a conflict, the winner.
 	Accepted bool
-	// Waits is true if nothing but older data of its own name, or how much servers take, excludes a declaration: it is published when that
-	// has changed.
+	// Waits is true if nothing but older data of its own name, a delegation that is still to come, or how much servers take, excludes a
+	// declaration: it is published when that has changed.
 	Waits           bool
 	Reason, Message string
 	// Note is a remark on an accepted declaration, such as a TTL lowered by another object; empty when there is none.

@@ -50,7 +50,7 @@ func (r *zoneRevision) decideAlone(n *nameNode) {
 	var sets []RRset
 	label := declaration.Label(it.object, it.index)
 	if why := orphanConflict(d.Key, nil); why != "" {
-		d.markRefused(status.Conflict, label+why)
+		d.markWaiting(status.Conflict, label+why)
 	} else if why := r.opts.MaxRecords.Excess(d.Key, len(d.Rdata), 0, d.Ref.Namespace); why != "" {
 		d.markWaiting(status.Unsupported, label+why)
 	} else {
@@ -133,13 +133,13 @@ func (d *groupDecision) isOwn(o Object) bool { return o.GetNamespace() == d.ref.
 // admitCandidate makes a declaration part of the zone, unless one that comes first excludes it.
 func (d *groupDecision) admitCandidate(c *declarationCandidate) {
 	beside := cmp.Or(d.aliasConflict(c), d.singleConflict(c))
-	around := cmp.Or(d.hostConflict(c), d.cutConflict(c), orphanConflict(c.Key, d.sets[c.at]), d.sizeConflict(c))
+	around := cmp.Or(d.hostConflict(c), d.cutConflict(c), d.sizeConflict(c))
 	label := declaration.Label(c.object, c.index)
 	if around != "" {
 		c.markRefused(status.Conflict, label+cmp.Or(beside, around))
 		return
-	} else if beside != "" {
-		c.markWaiting(status.Conflict, label+beside)
+	} else if why := cmp.Or(beside, orphanConflict(c.Key, d.sets[c.at])); why != "" {
+		c.markWaiting(status.Conflict, label+why)
 		return
 	} else if why := d.limitConflict(c); why != "" {
 		c.markWaiting(status.Unsupported, label+why)
