@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
@@ -19,6 +23,7 @@ func TestControllerKilled(t *testing.T) {
 	kube.Disruptive(t, func() { f = newFixture(t, "killed.example", 2, 1) })
 	t.Run("burst", func(t *testing.T) { killedInBurst(f.newZone(t, "burst.example", withoutGuard)) })
 	f.runSub("replaced status", killedAfterReplacedStatus)
+	f.runSub("rotation", killedAmidstRotation)
 }
 
 func (f *fixture) killController(grace int64) {
@@ -84,4 +89,31 @@ func killedAfterReplacedStatus(f *fixture) {
 	}
 	f.killController(0)
 	f.leaveZone(o)
+}
+
+// The controller dies while keys are replaced, before and after the switch: its successor goes on where the rings say that it was.
+func killedAmidstRotation(f *fixture) {
+	old := map[string]*wire.Key{}
+	for _, role := range []named.KeyRole{named.KeyUpdate, named.KeyTransfer} {
+		old[named.KeyringSecretName("dns", role)] = f.activeKey(f.Context(), "dns", role)
+	}
+	pods := f.podStates()
+	fresh := f.replaceKeys()
+	for ring := range old { // Each has two keys for named.KeyGrace at least.
+		f.waitRing(ring, func(names layout.KeyNames) bool { return len(names.Accepted) == 2 })
+	}
+	f.killController(0)
+	for ring, key := range old {
+		f.waitRing(ring, func(names layout.KeyNames) bool { return names.Active != key.Name })
+	}
+	f.killController(0)
+	for ring, key := range old {
+		f.age(ring, named.KeyGrace)
+		f.waitRotated(ring, key)
+	}
+	if after := f.podStates(); !slices.Equal(pods, after) {
+		f.Errorf("pods %v became %v", pods, after)
+	}
+	f.oldKeysAreWorthNothing(old)
+	f.freshKeysWork(fresh)
 }
