@@ -246,8 +246,8 @@ class Judge:
             mine = [k for k in world.objects.own_keys[name, item["uid"]] if world.zone_of_key(k) == (row_zone or zone)]
             verdicts = {k: self.decide_key(address, k, entry, name, version) for k in mine}
             wrong = [k for k, v in verdicts.items() if v is False]
-            # The next version may have come to the server and gone again from sight between two questions.
-            if wrong and after is not None and after.begin <= self.end_of(address, wrong, entry):
+            # The next version may have come to the server and gone again from sight between two questions, and so may this one.
+            if wrong and (after is not None and after.begin <= self.end_of(address, wrong, entry) or self.is_unseen(address, wrong, entry, version, pod)):
                 wrong, verdicts = [], {None: None}
             decisions.append(self.judge_row(entry, item, (address, state, pod, message), verdicts, wrong))
         zones = {row[2] or zone for row in item["rows"]}
@@ -311,6 +311,14 @@ class Judge:
 
     def end_of(self, address, keys, entry):
         return max(self.world.series[address][k].around(*self.span(entry))[1] for k in keys)
+
+    def is_unseen(self, address, keys, entry, version, pod):
+        """Reports whether a server may have had a version unseen: once it was written, nothing was asked until somebody had deleted the zone there."""
+        end = self.end_of(address, keys, entry)
+        for series in (self.world.series[address][k] for k in keys):
+            if {t for b, t in zip(series.begins, series.texts) if version.end < b <= end} != {"REFUSED"}:
+                return False
+        return any(f["kind"] == "delzone" for f in self.world.faults_between(version.begin, end, pod))
 
     def judge_row(self, entry, item, row, verdicts, wrong):
         """Judges one row and returns whether the server is known to be right."""

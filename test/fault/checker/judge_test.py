@@ -85,6 +85,14 @@ class JudgeTest(unittest.TestCase):
         self.check([fault("delzone", 18, 18.1), sweep(20, RIGHT), status(21, "Refused"), sweep(22, RIGHT)], rows=1, falseOutOfSync=1)
         self.check([fault("delzone", 20.5, 20.6, ["other"]), sweep(20, RIGHT), status(21, "Refused"), sweep(22, RIGHT)], rows=1, falseOutOfSync=1)
 
+    def test_version_unseen(self):
+        """What was declared may have come to a server, and its zone gone, between two questions."""
+        near = [sweep(20.8, RIGHT), write(20.9, 3, "192.0.2.3"), status(21.2, "InSync", generation=3), sweep(21.4, "REFUSED")]
+        self.check([*near, fault("delzone", 20.95, 21.3)], rows=0)
+        self.check(near, rows=1, falseInSync=1)
+        self.check([*near, fault("delzone", 20.95, 21.3, ["other"])], rows=1, falseInSync=1)
+        self.check([*near[:2], sweep(21.05, RIGHT), *near[2:], fault("delzone", 20.95, 21.3)], rows=1, falseInSync=1)
+
     def test_false_phase(self):
         self.check([sweep(20, RIGHT), status(21, "InSync", phase="Failed"), sweep(22, RIGHT)], rows=1, falseOutOfSync=1)
 
