@@ -131,6 +131,10 @@ func (f *fakePrimary) CreateZone(_ context.Context, _ bindcar.Address, zone bind
 	return nil
 }
 
+func (f *fakePrimary) PatchZone(context.Context, bindcar.Address, string, bindcar.PatchZone) error {
+	return nil
+}
+
 func (f *fakePrimary) DeleteZone(_ context.Context, _ bindcar.Address, _, owner string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -284,6 +288,67 @@ func TestPassReadsAgainAfterAConflict(t *testing.T) {
 	}
 	if _, kept := f.sets[theirs.Key]; !kept || result.event.Foreign != 1 {
 		t.Errorf("foreign data: kept %t, %d reported", kept, result.event.Foreign)
+	}
+}
+
+// lateUpdates is an update client that gets no replies until arrive is called: what it was sent reaches the server then.
+type lateUpdates struct {
+	*fakePrimary
+	sent []func()
+}
+
+func (l *lateUpdates) Apply(ctx context.Context, to rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
+	l.sent = append(l.sent, func() { _, _ = l.fakePrimary.Apply(ctx, to, changes, have, want) })
+	return rfc2136.Result{SOA: have}, host.ErrUnknown
+}
+
+func (l *lateUpdates) arrive() {
+	for _, send := range l.sent {
+		send()
+	}
+}
+
+// An update whose reply was lost may reach the server after its data was given up: then it changes nothing, since nobody would know whose the
+// data is. The object is not released before that is certain.
+func TestLostUpdateThatArrivesLate(t *testing.T) {
+	key := rrset.Key{Name: "r000002.example.test.", Type: dns.TypeA}
+	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{}}
+	p := passOverFake(f)
+	run := func(updates updateClient) passResult {
+		t.Helper()
+		p.updates = updates
+		result, err := p.run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	p.zones.Set(numbered(1, 1))
+	run(f)
+	given := numbered(2, 1)
+	p.zones.Set(given)
+	late := &lateUpdates{fakePrimary: f}
+	if result := run(late); result.event.Problem.Holds() || len(late.sent) == 0 {
+		t.Fatalf("problem %+v after %d updates", result.event.Problem, len(late.sent))
+	}
+	given = given.DeepCopy()
+	given.DeletionTimestamp = new(metav1.Now())
+	p.zones.Set(given)
+	for range 2 { // The second one finds nothing new, and the server as it was.
+		if result := run(late); result.event.Problem.Holds() || len(result.event.Released) > 0 {
+			t.Errorf("problem %+v, released %v, while the update may still arrive", result.event.Problem, result.event.Released)
+		}
+	}
+	if result := run(f); !result.event.Problem.Holds() || len(result.event.Released) != 1 {
+		t.Errorf("problem %+v, released %v", result.event.Problem, result.event.Released)
+	}
+	late.arrive()
+	if result := run(f); result.event.Foreign != 0 || len(f.sets[key].Rdata) > 0 {
+		t.Errorf("the server has %v, %d RRsets are foreign", f.sets[key], result.event.Foreign)
+	}
+	updates := f.updates
+	if run(f); f.updates != updates {
+		t.Errorf("%d further updates", f.updates-updates)
 	}
 }
 

@@ -144,6 +144,9 @@ func (p Pass) needsNewSerial(line []State, t target) bool {
 		if q.Seen.Mirror != nil && rrset.SerialLess(t.reference.SOA.Serial, q.Seen.Serial) {
 			return true // A stranger is ahead.
 		}
+		if q.Seen.Mirror != nil && q.Known.AwaitsUpdate(q.Seen.SOA) {
+			return true // What it changes may not be wanted any more, and nobody would know then whose it is.
+		}
 		if q.sendable.HasChanges() && (q.At.ID == t.of || rrset.SerialLess(t.reference.SOA.Serial, q.leastSerial())) {
 			return true
 		}
