@@ -232,6 +232,43 @@ func TestPassKeepsTheDataOfAnObjectWithoutFinalizer(t *testing.T) {
 	}
 }
 
+// A new process knows by its status alone that the data of an object is out. It stays while the object lacks a finalizer that cannot be
+// written, also where undeclared data is deleted.
+func TestFirstPassKeepsTheDataOfAnObjectWithoutFinalizer(t *testing.T) {
+	bare := numbered(1, 1)
+	bare.Finalizers = nil
+	bare.Status.PublishedName, bare.Status.Zone = "r000001.example.test", "example.test"
+	key := rrset.Key{Name: "r000001.example.test.", Type: dns.TypeA}
+	t.Run("server", func(t *testing.T) {
+		f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{}}
+		p := passOverFake(f)
+		p.zones.Set(numbered(1, 1))
+		if _, err := p.run(t.Context()); err != nil || len(f.sets[key].Rdata) == 0 {
+			t.Fatalf("%v, the server has %v", err, f.sets)
+		}
+		p.state = &zoneState{uid: p.zone.UID, content: content.NewZone()}
+		p.zone.Annotations = map[string]string{v1beta1.PruneAnnotation: "true"}
+		p.zones.Set(bare)
+		for range 2 {
+			if result, err := p.run(t.Context()); !errors.Is(err, errNoKubernetes) || len(f.sets[key].Rdata) == 0 || len(result.event.Unprogrammed) > 0 {
+				t.Errorf("%v, the server has %v, unprogrammed %v", err, f.sets, result.event.Unprogrammed)
+			}
+		}
+	})
+	t.Run("backend", func(t *testing.T) {
+		p, store := passOverBackend()
+		p.zones.Set(numbered(1, 1))
+		if _, err := p.run(t.Context()); err != nil || len(store.sets[key].Rdata) == 0 {
+			t.Fatalf("%v, the backend holds %v", err, store.sets)
+		}
+		p.state = &zoneState{uid: p.zone.UID, content: content.NewZone()}
+		p.zones.Set(bare)
+		if _, err := p.run(t.Context()); !errors.Is(err, errNoKubernetes) || len(store.sets[key].Rdata) == 0 {
+			t.Errorf("%v, the backend holds %v", err, store.sets)
+		}
+	})
+}
+
 // NOERROR is no proof: what the next read does not show is not programmed.
 func TestPassReportsWhatItDoesNotReadBack(t *testing.T) {
 	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{}, ignores: true}
