@@ -389,6 +389,59 @@ func TestLostUpdateThatArrivesLate(t *testing.T) {
 	}
 }
 
+// The only primary comes back with an older copy: what is declared is corrected, on a serial after all former ones. What was deleted since
+// then is nobody's by now, and stays.
+func TestOnlyPrimaryWithAnOlderCopy(t *testing.T) {
+	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{}}
+	p := passOverFake(f)
+	run := func() passResult {
+		t.Helper()
+		result, err := p.run(t.Context())
+		if err != nil || !result.event.Problem.Holds() || len(result.event.Unprogrammed) > 0 || result.event.Drift != 0 {
+			t.Fatalf("%v, problem %+v, unprogrammed %v, drift %d", err, result.event.Problem, result.event.Unprogrammed, result.event.Drift)
+		}
+		return result
+	}
+	kept, gone := keyOfNumbered("r000001"), keyOfNumbered("r000003")
+	p.zones.Set(numbered(1, 1))
+	p.zones.Set(numbered(3, 1))
+	run()
+	backup, soa := maps.Clone(f.sets), f.soa
+	p.zones.Set(numbered(1, 2))
+	deleted := numbered(3, 1)
+	deleted.DeletionTimestamp = new(metav1.Now())
+	p.zones.Set(deleted)
+	run()
+	declared, last := f.sets[kept], f.soa.Serial
+	f.sets, f.soa = backup, soa
+	result := run()
+	if has := f.sets[kept]; !has.Equal(declared) || !rrset.SerialLess(last, f.soa.Serial) {
+		t.Errorf("the server has %v on serial %d after %d, want %v", has, f.soa.Serial, last, declared)
+	}
+	if len(f.sets[gone].Rdata) == 0 || result.event.Foreign != 1 {
+		t.Errorf("the server has %v, %d RRsets are foreign", f.sets[gone], result.event.Foreign)
+	}
+}
+
+// A new process knows the last serial by the zone's status: no primary begins before it, whatever time it is, nor uses it again.
+func TestSerialsGoOnAfterAStart(t *testing.T) {
+	const last = 2026112650 // It counts the changes of a day, and is later than the time.
+	for name, f := range map[string]*fakePrimary{
+		"the zone is lost":                  {},
+		"an older copy":                     {sets: map[rrset.Key]rrset.RRset{}, soa: rrset.SOA{Serial: last - 10}},
+		"a copy that lacks the last change": {sets: map[rrset.Key]rrset.RRset{}, soa: rrset.SOA{Serial: last - 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := passOverFake(f)
+			p.zone.Status.Serial = new(int64(last))
+			p.zones.Set(numbered(1, 1))
+			if _, err := p.run(t.Context()); err != nil || f.soa.Serial != last+1 {
+				t.Errorf("serial %d after %d: %v", f.soa.Serial, last, err)
+			}
+		})
+	}
+}
+
 // A primary without the zone gets the whole of it in one request and, while it has not loaded it, nothing more.
 func TestPassGivesAnEmptyPrimaryTheZoneOnce(t *testing.T) {
 	f := &fakePrimary{}
