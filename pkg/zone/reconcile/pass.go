@@ -107,6 +107,7 @@ type reconciled struct {
 func (p zonePass) run(ctx context.Context) (passResult, error) {
 	began := p.now()
 	p.hosts = p.hostsOf(p.scope, p.state)
+	p.state.noteOwned(p.formerHosts(p.scope, p.state))
 	event, err := p.declare(ctx)
 	var hosts reconciled
 	chained := idleInterval
