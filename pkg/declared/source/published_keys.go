@@ -27,6 +27,19 @@ func PublishedKeys(o Object, zone string) []rrset.Key {
 	return slices.Compact(p.keys)
 }
 
+// IsPublished reports whether the status of an object says that a zone's servers have data of it.
+func IsPublished(o Object, zone string) bool {
+	p := publishedKeys{zone: zone}
+	switch o := o.(type) {
+	case v1beta1.Record:
+		st := o.GetRecordStatus()
+		return st.PublishedName != "" && p.isZone(st.Zone)
+	case *v1alpha1.DNSEndpoint:
+		return slices.ContainsFunc(o.Status.Zones, func(in v1alpha1.EndpointZone) bool { return len(in.RRsets) > 0 && p.isZone(in.ZoneName) })
+	}
+	return false
+}
+
 // publishedKeys collects keys inside a zone.
 type publishedKeys struct {
 	zone string

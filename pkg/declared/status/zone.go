@@ -231,12 +231,12 @@ func (v *ZoneVerdicts) markOverdue(why string) {
 	}
 }
 
-// HostState is how far a server has a zone, by the serial that it answered with or the error, with a message if it has not.
-func HostState(server string, serial uint32, err error) (v1beta1.ZoneInstanceStatus, string) {
+// HostState is how far a server has a zone, by whether it answers for it or the error, with a message if it has not.
+func HostState(server string, hasZone bool, err error) (v1beta1.ZoneInstanceStatus, string) {
 	switch {
 	case err != nil:
 		return v1beta1.ZoneFailed, server + ": " + err.Error()
-	case serial == 0:
+	case !hasZone:
 		return v1beta1.ZoneClaimed, server + " does not serve the zone yet"
 	}
 	return v1beta1.ZoneConfigured, ""

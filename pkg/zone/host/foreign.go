@@ -60,7 +60,7 @@ func (Foreign) Claim(context.Context) (evicted bool, err error) { return false, 
 func (Foreign) Delete(context.Context) error { return nil }
 
 // Configure implements Host.
-func (Foreign) Configure(context.Context, uint32, error, bool) (remark string) { return "" }
+func (Foreign) Configure(context.Context, bool, error, bool) (remark string) { return "" }
 
 // Missing implements Primary.
 func (Foreign) Missing(seen observe.Observation) error {

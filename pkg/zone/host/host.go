@@ -37,8 +37,8 @@ type Host interface {
 	// Delete removes the zone from the server, unless somebody else decides which zones it has.
 	Delete(ctx context.Context) error
 	// Configure changes how the server has the zone: whom it notifies, who may transfer it, where it transfers from, and with which policy
-	// it signs. The serial and the error are those with which the pass ended there. The remark says which policy could not be set.
-	Configure(ctx context.Context, serial uint32, err error, rested bool) (remark string)
+	// it signs. Whether the server has the zone, and the error, are as the pass ended there. The remark says which policy could not be set.
+	Configure(ctx context.Context, hasZone bool, err error, rested bool) (remark string)
 	// Remedy returns what to do about a lasting error of the server, as the end of a sentence that describes the error.
 	Remedy(err error) string
 }

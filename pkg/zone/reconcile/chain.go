@@ -154,7 +154,7 @@ func (p zonePass) chainFacts(event statuswriter.SyncCompleted) chain.Zone {
 	zone := chain.Zone{IsWhole: true, Ends: p.signer().ends()}
 	for _, s := range event.Servers {
 		zone.IsWhole = zone.IsWhole && s.Current
-		zone.HasOthers = zone.HasOthers || !s.Current && s.Err == nil && s.Serial != 0
+		zone.HasOthers = zone.HasOthers || !s.Current && s.Err == nil && s.HasZone
 	}
 	return zone
 }

@@ -76,20 +76,21 @@ func (p zonePass) remember(r reconciled, isStuck func(rrset.Key) bool) {
 	}
 }
 
-// serialOf is the zone's serial on its primaries.
-func (p zonePass) serialOf(primaries []primary.State) (serial uint32) {
+// serialOf is the zone's serial on its primaries, if it is known.
+func (p zonePass) serialOf(primaries []primary.State) (serial uint32, isKnown bool) {
 	for _, q := range primaries {
 		if q.Err == nil && (q.IsOnLine() || p.countOnLine() == 0) {
-			serial = q.Seen.Serial
+			serial, isKnown = q.Seen.Serial, true
 		}
 	}
-	return serial
+	return serial, isKnown
 }
 
 // addContent adds what is where the zone is written to: an RRset is programmed when every primary was asked and answered with it, and every
 // provider that is no DNS server was read with it.
 func (p zonePass) addContent(event statuswriter.SyncCompleted, primaries []primary.State, stored []backend.Outcome) statuswriter.SyncCompleted {
-	event.Serial, event.Unprogrammed = p.serialOf(primaries), map[rrset.Key]status.Verdict{}
+	event.Unprogrammed = map[rrset.Key]status.Verdict{}
+	event.Serial, _ = p.serialOf(primaries)
 	for _, q := range primaries {
 		if event.Changes.Len() == 0 {
 			event.Changes = q.Applied

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/ledger"
@@ -222,6 +223,48 @@ func TestOwnerLeavesAProvider(t *testing.T) {
 	}
 	paris.holds("app")
 	paris.isWithoutLedgers(outside)
+}
+
+// A zone that has left a provider while no controller ran takes its own values, also if it is deleted by now, unless another zone of that
+// name is there.
+func TestOwnerLeavesAProviderBeforeAStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		isDeleted, isTakenOver bool
+		want                   []string
+	}{
+		"nobody takes over":       {false, false, []string{"192.0.2.2"}},
+		"the zone is deleted":     {true, false, []string{"192.0.2.2"}},
+		"another zone takes over": {false, true, []string{"192.0.2.1", "192.0.2.2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			berlin, paris, _ := newOwners(t, "")
+			for i, r := range []*rig{berlin, paris} {
+				r.zones.Set(r.a("app", 1, fmt.Sprintf("192.0.2.%d", i+1)))
+				r.mustSync()
+			}
+			berlin.states.Clear()
+			berlin.zone = berlin.zone.DeepCopy()
+			berlin.zone.Status.Providers = []v1beta1.ZoneProvider{{Name: "corp"}, {Name: "gone"}}
+			berlin.zones.Set(berlin.zone)
+			if c.isTakenOver {
+				other := berlin.zone.DeepCopy()
+				other.Name, other.UID, other.Spec.ProviderRefs = "other", "other", []v1beta1.ProviderReference{{Name: "corp"}}
+				berlin.zones.Set(other)
+			}
+			berlin.scope.fleet = membership.NewFleet(membership.FleetObjects{DNSProviders: berlin.scope.providers}, "")
+			berlin.scope.providers, berlin.scope.servers = nil, nil
+			if c.isDeleted {
+				left := berlin.scope
+				left.zone = berlin.zone
+				if err := deleteFromHosts(t.Context(), berlin.hostsToClear(left, berlin.states.stateOf(berlin.zone))); err != nil {
+					t.Error(err)
+				}
+			} else {
+				berlin.pass()
+			}
+			paris.holds("app", c.want...)
+		})
+	}
 }
 
 // Names of their own become values of their own: what objects declare by then is claimed, and belongs to them from then on.

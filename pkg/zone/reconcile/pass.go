@@ -107,6 +107,7 @@ type reconciled struct {
 func (p zonePass) run(ctx context.Context) (passResult, error) {
 	began := p.now()
 	p.hosts = p.hostsOf(p.scope, p.state)
+	p.state.noteOwned(p.formerHosts(p.scope, p.state))
 	event, err := p.declare(ctx)
 	var hosts reconciled
 	chained := idleInterval
@@ -157,20 +158,20 @@ func (p zonePass) reconcileHosts(ctx context.Context) (r reconciled) {
 	case !p.hasHosts():
 		return r
 	case !r.obstacle.Holds(): // Which servers have the zone, with the serial that was known last; nothing is changed.
-		r.servers = p.reconcileSecondaries(ctx, followed{serial: uint32(ptr.Deref(p.zone.Status.Serial, 0)), paused: true}) //nolint:gosec // a serial has 32 bits
+		r.servers = p.reconcileSecondaries(ctx, followed{serial: uint32(ptr.Deref(p.zone.Status.Serial, 0)), isKnown: p.zone.Status.Serial != nil, paused: true}) //nolint:gosec // a serial has 32 bits
 		r.stored = p.reconcileBackends(ctx)
 		return r
 	}
 	r.Result = writes.Reconcile(ctx, primaries)
 	r.stored = p.reconcileBackends(ctx)
-	serial := p.serialOf(r.Primaries)
+	serial, isKnown := p.serialOf(r.Primaries)
 	if p.countOnLine() > 0 {
 		p.serials.Expect(p.key(), serial)
 	}
 	if len(r.failed()) == 0 && !r.isUnreached() {
 		r.hidden = p.hidden(ctx, r.Primaries)
 	}
-	r.servers = p.reconcileSecondaries(ctx, followed{r.Primaries, serial, p.isPaused()})
+	r.servers = p.reconcileSecondaries(ctx, followed{r.Primaries, serial, isKnown, p.isPaused()})
 	p.serials.Await(p.key(), behind(r.servers))
 	if !p.isPaused() {
 		r.remark = p.configure(ctx, r.servers, r.Rested)
@@ -271,7 +272,7 @@ func behind(servers []statuswriter.ServerOutcome) (pods []types.NamespacedName) 
 // configure has each host have the zone as it should. The remark is about a policy that could not be set.
 func (p zonePass) configure(ctx context.Context, servers []statuswriter.ServerOutcome, rested bool) (remark string) {
 	for i, h := range p.hosts {
-		if r := h.Configure(ctx, servers[i].Serial, servers[i].Err, rested); r != "" {
+		if r := h.Configure(ctx, servers[i].HasZone, servers[i].Err, rested); r != "" {
 			remark = r
 		}
 	}

@@ -131,6 +131,10 @@ func (f *fakePrimary) CreateZone(_ context.Context, _ bindcar.Address, zone bind
 	return nil
 }
 
+func (f *fakePrimary) PatchZone(context.Context, bindcar.Address, string, bindcar.PatchZone) error {
+	return nil
+}
+
 func (f *fakePrimary) DeleteZone(_ context.Context, _ bindcar.Address, _, owner string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -228,6 +232,43 @@ func TestPassKeepsTheDataOfAnObjectWithoutFinalizer(t *testing.T) {
 	}
 }
 
+// A new process knows by its status alone that the data of an object is out. It stays while the object lacks a finalizer that cannot be
+// written, also where undeclared data is deleted.
+func TestFirstPassKeepsTheDataOfAnObjectWithoutFinalizer(t *testing.T) {
+	bare := numbered(1, 1)
+	bare.Finalizers = nil
+	bare.Status.PublishedName, bare.Status.Zone = "r000001.example.test", "example.test"
+	key := rrset.Key{Name: "r000001.example.test.", Type: dns.TypeA}
+	t.Run("server", func(t *testing.T) {
+		f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{}}
+		p := passOverFake(f)
+		p.zones.Set(numbered(1, 1))
+		if _, err := p.run(t.Context()); err != nil || len(f.sets[key].Rdata) == 0 {
+			t.Fatalf("%v, the server has %v", err, f.sets)
+		}
+		p.state = &zoneState{uid: p.zone.UID, content: content.NewZone()}
+		p.zone.Annotations = map[string]string{v1beta1.PruneAnnotation: "true"}
+		p.zones.Set(bare)
+		for range 2 {
+			if result, err := p.run(t.Context()); !errors.Is(err, errNoKubernetes) || len(f.sets[key].Rdata) == 0 || len(result.event.Unprogrammed) > 0 {
+				t.Errorf("%v, the server has %v, unprogrammed %v", err, f.sets, result.event.Unprogrammed)
+			}
+		}
+	})
+	t.Run("backend", func(t *testing.T) {
+		p, store := passOverBackend()
+		p.zones.Set(numbered(1, 1))
+		if _, err := p.run(t.Context()); err != nil || len(store.sets[key].Rdata) == 0 {
+			t.Fatalf("%v, the backend holds %v", err, store.sets)
+		}
+		p.state = &zoneState{uid: p.zone.UID, content: content.NewZone()}
+		p.zones.Set(bare)
+		if _, err := p.run(t.Context()); !errors.Is(err, errNoKubernetes) || len(store.sets[key].Rdata) == 0 {
+			t.Errorf("%v, the backend holds %v", err, store.sets)
+		}
+	})
+}
+
 // NOERROR is no proof: what the next read does not show is not programmed.
 func TestPassReportsWhatItDoesNotReadBack(t *testing.T) {
 	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{}, ignores: true}
@@ -284,6 +325,120 @@ func TestPassReadsAgainAfterAConflict(t *testing.T) {
 	}
 	if _, kept := f.sets[theirs.Key]; !kept || result.event.Foreign != 1 {
 		t.Errorf("foreign data: kept %t, %d reported", kept, result.event.Foreign)
+	}
+}
+
+// lateUpdates is an update client that gets no replies until arrive is called: what it was sent reaches the server then.
+type lateUpdates struct {
+	*fakePrimary
+	sent []func()
+}
+
+func (l *lateUpdates) Apply(ctx context.Context, to rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
+	l.sent = append(l.sent, func() { _, _ = l.fakePrimary.Apply(ctx, to, changes, have, want) })
+	return rfc2136.Result{SOA: have}, host.ErrUnknown
+}
+
+func (l *lateUpdates) arrive() {
+	for _, send := range l.sent {
+		send()
+	}
+}
+
+// An update whose reply was lost may reach the server after its data was given up: then it changes nothing, since nobody would know whose the
+// data is. The object is not released before that is certain.
+func TestLostUpdateThatArrivesLate(t *testing.T) {
+	key := rrset.Key{Name: "r000002.example.test.", Type: dns.TypeA}
+	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{}}
+	p := passOverFake(f)
+	run := func(updates updateClient) passResult {
+		t.Helper()
+		p.updates = updates
+		result, err := p.run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	p.zones.Set(numbered(1, 1))
+	run(f)
+	given := numbered(2, 1)
+	p.zones.Set(given)
+	late := &lateUpdates{fakePrimary: f}
+	if result := run(late); result.event.Problem.Holds() || len(late.sent) == 0 {
+		t.Fatalf("problem %+v after %d updates", result.event.Problem, len(late.sent))
+	}
+	given = given.DeepCopy()
+	given.DeletionTimestamp = new(metav1.Now())
+	p.zones.Set(given)
+	for range 2 { // The second one finds nothing new, and the server as it was.
+		if result := run(late); result.event.Problem.Holds() || len(result.event.Released) > 0 {
+			t.Errorf("problem %+v, released %v, while the update may still arrive", result.event.Problem, result.event.Released)
+		}
+	}
+	if result := run(f); !result.event.Problem.Holds() || len(result.event.Released) != 1 {
+		t.Errorf("problem %+v, released %v", result.event.Problem, result.event.Released)
+	}
+	late.arrive()
+	if result := run(f); result.event.Foreign != 0 || len(f.sets[key].Rdata) > 0 {
+		t.Errorf("the server has %v, %d RRsets are foreign", f.sets[key], result.event.Foreign)
+	}
+	updates := f.updates
+	if run(f); f.updates != updates {
+		t.Errorf("%d further updates", f.updates-updates)
+	}
+}
+
+// The only primary comes back with an older copy: what is declared is corrected, on a serial after all former ones. What was deleted since
+// then is nobody's by now, and stays.
+func TestOnlyPrimaryWithAnOlderCopy(t *testing.T) {
+	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{}}
+	p := passOverFake(f)
+	run := func() passResult {
+		t.Helper()
+		result, err := p.run(t.Context())
+		if err != nil || !result.event.Problem.Holds() || len(result.event.Unprogrammed) > 0 || result.event.Drift != 0 {
+			t.Fatalf("%v, problem %+v, unprogrammed %v, drift %d", err, result.event.Problem, result.event.Unprogrammed, result.event.Drift)
+		}
+		return result
+	}
+	kept, gone := keyOfNumbered("r000001"), keyOfNumbered("r000003")
+	p.zones.Set(numbered(1, 1))
+	p.zones.Set(numbered(3, 1))
+	run()
+	backup, soa := maps.Clone(f.sets), f.soa
+	p.zones.Set(numbered(1, 2))
+	deleted := numbered(3, 1)
+	deleted.DeletionTimestamp = new(metav1.Now())
+	p.zones.Set(deleted)
+	run()
+	declared, last := f.sets[kept], f.soa.Serial
+	f.sets, f.soa = backup, soa
+	result := run()
+	if has := f.sets[kept]; !has.Equal(declared) || !rrset.SerialLess(last, f.soa.Serial) {
+		t.Errorf("the server has %v on serial %d after %d, want %v", has, f.soa.Serial, last, declared)
+	}
+	if len(f.sets[gone].Rdata) == 0 || result.event.Foreign != 1 {
+		t.Errorf("the server has %v, %d RRsets are foreign", f.sets[gone], result.event.Foreign)
+	}
+}
+
+// A new process knows the last serial by the zone's status: no primary begins before it, whatever time it is, nor uses it again.
+func TestSerialsGoOnAfterAStart(t *testing.T) {
+	const last = 2026112650 // It counts the changes of a day, and is later than the time.
+	for name, f := range map[string]*fakePrimary{
+		"the zone is lost":                  {},
+		"an older copy":                     {sets: map[rrset.Key]rrset.RRset{}, soa: rrset.SOA{Serial: last - 10}},
+		"a copy that lacks the last change": {sets: map[rrset.Key]rrset.RRset{}, soa: rrset.SOA{Serial: last - 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := passOverFake(f)
+			p.zone.Status.Serial = new(int64(last))
+			p.zones.Set(numbered(1, 1))
+			if _, err := p.run(t.Context()); err != nil || f.soa.Serial != last+1 {
+				t.Errorf("serial %d after %d: %v", f.soa.Serial, last, err)
+			}
+		})
 	}
 }
 

@@ -78,13 +78,15 @@ const maxMetadataWrites = 16
 
 // addFinalizers puts our finalizer on the selected objects that lack it, and the zone's name on the records, before anything
 // of them goes out: whatever happens later, an object whose data may be in DNS cannot vanish before that data does.
-// Admission did it already, unless it was away. The objects that could not get the finalizer wait; the error asks for another pass.
+// Admission did it already, unless it was away. The objects that could not get the finalizer wait; the error asks for another pass. In the
+// first pass of a process, nothing but the status tells whose data is out: it would be taken for nobody's.
 func (p zonePass) addFinalizers(ctx context.Context, changed []membership.Member) (ready []membership.Member, waiting []source.ObjectKey, err error) {
 	var mu sync.Mutex
 	var group errgroup.Group
 	var errs []error
 	group.SetLimit(maxMetadataWrites)
 	ready = make([]membership.Member, 0, len(changed))
+	isFirst := p.state.content.Desired() == nil
 	for _, m := range changed {
 		if m.Role != membership.Selected || p.hasMarks(m.Object) {
 			ready = append(ready, m)
@@ -94,7 +96,8 @@ func (p zonePass) addFinalizers(ctx context.Context, changed []membership.Member
 			_, err := apply.Metadata(ctx, p.kube, m.Object.(client.Object), p.marksOf(m.Object))
 			mu.Lock()
 			defer mu.Unlock()
-			if err == nil || controllerutil.ContainsFinalizer(m.Object.(client.Object), v1beta1.Finalizer) {
+			isOut := isFirst && source.IsPublished(m.Object, p.dnsName())
+			if err == nil || isOut || controllerutil.ContainsFinalizer(m.Object.(client.Object), v1beta1.Finalizer) {
 				ready = append(ready, m)
 			} else {
 				waiting = append(waiting, m.Key)

@@ -35,8 +35,8 @@ func (p zonePass) release(servers []statuswriter.ServerOutcome, isStuck func(rrs
 
 // mayHoldOlder reports whether a server might hold an older version than that of a serial.
 func mayHoldOlder(s statuswriter.ServerOutcome, serial uint32) bool {
-	isEmpty := s.Err == nil && s.Serial == 0
-	return !s.Current && !isEmpty && (s.Serial == 0 || rrset.SerialLess(s.Serial, serial))
+	isEmpty := s.Err == nil && !s.HasZone
+	return !s.Current && !isEmpty && (!s.HasZone || rrset.SerialLess(s.Serial, serial))
 }
 
 // moveTimeout is how long an object that moves to another zone waits for a primary of this one that cannot be brought along.

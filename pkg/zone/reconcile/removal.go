@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -211,7 +212,26 @@ func (s *zoneState) noteOwned(hosts []host.Host) {
 	}
 }
 
-// leaveFormerHosts deletes what the zone has on servers of providers that it does not name any more.
+// formerHosts returns, before the first pass over a zone, the hosts of providers that it does not name any more and that are in its status: a
+// process before this one may have brought it there.
+func (e edges) formerHosts(s scope, state *zoneState) []host.Host {
+	listed := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: s.zone.Namespace}}
+	for _, at := range s.zone.Status.Providers {
+		if ref := (v1beta1.ProviderReference{Name: at.Name}); !slices.Contains(s.zone.Spec.ProviderRefs, ref) {
+			listed.Spec.ProviderRefs = append(listed.Spec.ProviderRefs, ref)
+		}
+	}
+	if state.last.known || s.fleet == nil || len(listed.Spec.ProviderRefs) == 0 {
+		return nil
+	}
+	former := scope{zone: s.zone, providers: s.fleet.ProvidersOf(listed)}
+	_, servers := e.byBackend(former.providers)
+	former.servers = serving.AddProviders(nil, servers)
+	return e.hostsOf(former, state)
+}
+
+// leaveFormerHosts deletes what the zone has on servers of providers that it does not name any more. Where another zone of that name takes over,
+// it deletes what is not its own.
 func (p zonePass) leaveFormerHosts(ctx context.Context) error {
 	if p.isPaused() {
 		return nil
@@ -220,6 +240,10 @@ func (p zonePass) leaveFormerHosts(ctx context.Context) error {
 	for id, h := range p.state.owned {
 		isNamed := func(provider *v1beta1.DNSProvider) bool { return provider.Name == h.At().Provider }
 		if slices.ContainsFunc(p.providers, isNamed) {
+			continue
+		}
+		if p.isTakenOverAt(p.zone, h) {
+			delete(p.state.owned, id)
 			continue
 		}
 		err := h.Delete(ctx)
@@ -233,6 +257,7 @@ func (p zonePass) leaveFormerHosts(ctx context.Context) error {
 // hostsToClear returns the hosts from which a zone is to be deleted. Where values have owners, another zone of that name which has the same one
 // deletes what is not its own.
 func (e edges) hostsToClear(s scope, state *zoneState) []host.Host {
+	state.noteOwned(e.formerHosts(s, state))
 	hosts := e.hostsOf(s, state)
 	former := maps.Clone(state.owned)
 	for _, h := range hosts {
@@ -241,7 +266,12 @@ func (e edges) hostsToClear(s scope, state *zoneState) []host.Host {
 		}
 	}
 	return slices.DeleteFunc(slices.AppendSeq(hosts, maps.Values(former)), func(h host.Host) bool {
-		at := h.At()
-		return at.Owner != "" && e.isTakenOver(s.zone, &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Provider}})
+		return h.At().Owner != "" && e.isTakenOverAt(s.zone, h)
 	})
+}
+
+// isTakenOverAt is isTakenOver for the provider of a host.
+func (e edges) isTakenOverAt(zone *v1beta1.DNSZone, h host.Host) bool {
+	at := h.At()
+	return e.isTakenOver(zone, &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Provider}})
 }

@@ -17,16 +17,17 @@ import (
 // one serial with different content, and what a secondary took from one and then from another adds up to content that no
 // primary has, on the right serial. After such a time the content of each secondary is read once, in whole, and compared.
 
-// followed is what servers follow: primaries, and their serial, 0 when it is not known. Nothing is changed while it is paused.
+// followed is what servers follow: primaries, and their serial, if it is known. Nothing is changed while it is paused.
 type followed struct {
 	primaries []primary.State
 	serial    uint32
+	isKnown   bool
 	paused    bool
 }
 
 // followedBy returns what a server follows of all that servers of the zone do. The serial is that of the primaries on the zone's own line.
 func (p zonePass) followedBy(h host.Host, all followed) followed {
-	f := followed{serial: all.serial, paused: all.paused}
+	f := followed{serial: all.serial, isKnown: all.isKnown, paused: all.paused}
 	for _, q := range all.primaries {
 		if q.At.Line == h.At().Line {
 			f.primaries = append(f.primaries, q)
@@ -35,10 +36,10 @@ func (p zonePass) followedBy(h host.Host, all followed) followed {
 	if h.At().Line == "" && !p.hasOtherLinesOnly() {
 		return f
 	}
-	f.serial = 0
+	f.serial, f.isKnown = 0, false
 	for _, q := range f.primaries {
 		if q.Err == nil {
-			f.serial = q.Seen.Serial
+			f.serial, f.isKnown = q.Seen.Serial, true
 		}
 	}
 	return f
@@ -57,7 +58,7 @@ func (p zonePass) reconcileSecondaries(ctx context.Context, all followed) []stat
 		known := p.state.secondary(h.At().ID)
 		wg.Go(func() {
 			out := p.reconcileSecondary(ctx, h.(host.Secondary), f, known)
-			out.SilentSince = known.NoteAnswer(out.Serial != 0 || out.Addr.IsValid() && out.Err == nil, p.now())
+			out.SilentSince = known.NoteAnswer(out.HasZone || out.Addr.IsValid() && out.Err == nil, p.now())
 			outcomes[i] = out
 		})
 	}
@@ -70,8 +71,8 @@ func (f followed) outcomeOf(h host.Host) statuswriter.ServerOutcome {
 	out := newOutcome(h)
 	for _, q := range f.primaries {
 		if q.At.ID == h.At().ID {
-			out.Serial, out.Err = q.Seen.Serial, q.Err
-			out.Current = q.Err == nil && q.Seen.Serial == f.serial && f.serial != 0
+			out.Serial, out.HasZone, out.Err = q.Seen.Serial, q.Seen.Authoritative, q.Err
+			out.Current = q.Err == nil && f.isKnown && q.Seen.Serial == f.serial
 		}
 	}
 	return out
@@ -82,7 +83,7 @@ func (f followed) outcomeOf(h host.Host) statuswriter.ServerOutcome {
 // recreated zone).
 func (p zonePass) reconcileSecondary(ctx context.Context, h host.Secondary, f followed, known *host.Follower) statuswriter.ServerOutcome {
 	out := newOutcome(h)
-	if !out.Addr.IsValid() || f.serial == 0 {
+	if !out.Addr.IsValid() || !f.isKnown {
 		return out
 	}
 	if out.Err = h.SignIn(ctx); out.Err != nil {
@@ -96,7 +97,7 @@ func (p zonePass) reconcileSecondary(ctx context.Context, h host.Secondary, f fo
 		}
 		seen.Authoritative = !evicted
 	}
-	out.Serial = seen.Serial
+	out.Serial, out.HasZone = seen.Serial, seen.Authoritative
 	switch {
 	case seen.Err != nil: // It did not answer, or not with its key.
 		if out.Err = seen.Err; seen.Unverified {

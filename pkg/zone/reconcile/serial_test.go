@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -93,5 +95,36 @@ func TestGuestAhead(t *testing.T) {
 	r.until("the secondary follows", func(p passResult) bool { return outcome(p).Current })
 	if got := served(t, outside, "www"); !slices.Equal(got, []string{"192.0.2.10"}) {
 		t.Errorf("www: %v", got)
+	}
+}
+
+// A server may have a zone on serial 0, which is one as any other (RFC 1982 section 3): many zone files begin with it. It has the zone, and
+// its secondaries are measured by it.
+func TestZoneOnSerialZero(t *testing.T) {
+	for _, writers := range []v1beta1.WriterMode{v1beta1.WritersExclusive, v1beta1.WritersShared} {
+		t.Run(string(writers), func(t *testing.T) {
+			r := newBareRig(t)
+			key, follower := bind.NewKey("transfer."), bind.Reserve(t)
+			outside := bind.Start(t, bind.Options{Transfer: key, AlsoNotify: []netip.AddrPort{follower}, Zones: []bind.Zone{{
+				Name: rigZone, File: "$TTL 300\n@ SOA hidden hostmaster 0 7200 900 1209600 60\n@ NS ns1\nns1 A 127.0.0.2\n",
+			}}})
+			secondary := bind.Start(t, bind.Options{Role: bind.Secondary, Addr: follower, Primary: outside, Zones: []bind.Zone{{Name: rigZone}}})
+			r.zone.Spec.TTL, r.zone.Spec.NameServerIPs = new(int64(300)), nil
+			r.zone.Spec.SOARecord = v1beta1.SOARecord{
+				PrimaryNS: "hidden.example.test.", HiddenPrimary: true, AdminEmail: "hostmaster.example.test.",
+				Refresh: 7200, Retry: 900, Expire: 1209600, NegativeTTL: new(int64(60)),
+			}
+			r.zone.Spec.NameServers = []v1beta1.NameServer{{Hostname: "ns1.example.test.", IPv4Address: "127.0.0.2"}}
+			r.zones.Set(r.zone)
+			p := r.provide("corp", []*bind.Server{outside}, secondary)
+			p.Spec.RFC2136.Writers = writers
+			r.scope.servers = serving.AddProviders(nil, []*v1beta1.DNSProvider{p})
+			r.until("both servers have the zone", func(p passResult) bool {
+				return !slices.ContainsFunc(p.event.Servers, func(s statuswriter.ServerOutcome) bool { return !s.HasZone || !s.Current })
+			})
+			if serial := r.look(outside).SOA.Serial; serial != 0 {
+				t.Errorf("the serial is %d, although there was nothing to change", serial)
+			}
+		})
 	}
 }

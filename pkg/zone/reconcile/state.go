@@ -166,7 +166,7 @@ func (s *zoneState) untilTransfer(now time.Time) time.Duration {
 func (s *zoneState) noteServing(servers []statuswriter.ServerOutcome) (changed bool) {
 	var serving []types.NamespacedName
 	for _, out := range servers {
-		if out.Serial != 0 {
+		if out.HasZone {
 			serving = append(serving, host.IDOf(out.Server))
 		}
 	}

@@ -67,7 +67,7 @@ const silenceLimit = 10 * time.Minute
 // again.
 func (e SyncCompleted) isFollowed() bool {
 	return !slices.ContainsFunc(e.Servers, func(s ServerOutcome) bool {
-		return s.Role == observe.Secondary && !s.Current && (s.Serial != 0 || !s.SilentSince.IsZero() && e.At.Sub(s.SilentSince) < silenceLimit)
+		return s.Role == observe.Secondary && !s.Current && (s.HasZone || !s.SilentSince.IsZero() && e.At.Sub(s.SilentSince) < silenceLimit)
 	})
 }
 

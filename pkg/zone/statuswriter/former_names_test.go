@@ -70,9 +70,10 @@ func TestFormerNamesAreNotedUntilTheSecondariesHaveFollowed(t *testing.T) {
 		secondary   ServerOutcome
 		look, noted bool
 	}{
-		{ServerOutcome{Serial: 7, Current: true}, true, false}, // The first pass: all objects are looked at.
-		{ServerOutcome{Serial: 6}, true, true},
-		{ServerOutcome{Serial: 6}, false, true},
+		{ServerOutcome{HasZone: true, Serial: 7, Current: true}, true, false}, // The first pass: all objects are looked at.
+		{ServerOutcome{HasZone: true, Serial: 6}, true, true},
+		{ServerOutcome{HasZone: true, Serial: 6}, false, true},
+		{ServerOutcome{HasZone: true}, false, true}, // On serial 0.
 		{ServerOutcome{SilentSince: now}, false, true},
 		{ServerOutcome{SilentSince: now.Add(-silenceLimit)}, true, false},
 	} {

@@ -127,7 +127,7 @@ func isDeclarers(v status.Verdict) bool {
 // serials are theirs.
 func (e SyncCompleted) isServed(serial uint32) bool {
 	for _, s := range e.Servers {
-		if !s.Current && (s.Shared || s.Serial == 0 || rrset.SerialLess(s.Serial, serial)) {
+		if !s.Current && (s.Shared || !s.HasZone || rrset.SerialLess(s.Serial, serial)) {
 			return false
 		}
 	}

@@ -30,7 +30,7 @@ func TestPropagation(t *testing.T) {
 	pass := func(after time.Duration, serial uint32, secondary uint32, change func(*SyncCompleted)) SyncCompleted {
 		e := base
 		e.At, e.Serial = began.Add(after), serial
-		e.Servers = []ServerOutcome{{Serial: serial, Current: true}, {Serial: secondary, Current: serial == secondary}}
+		e.Servers = []ServerOutcome{{HasZone: true, Serial: serial, Current: true}, {HasZone: secondary != 0, Serial: secondary, Current: serial == secondary}}
 		if change != nil {
 			change(&e)
 		}

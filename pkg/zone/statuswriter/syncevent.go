@@ -16,8 +16,9 @@ import (
 // ServerOutcome is how a pass ended on one server of the zone.
 type ServerOutcome struct {
 	observe.Server
-	// Serial that the server answered with; 0 when it did not.
-	Serial uint32
+	// HasZone is true when the server answered with authority, and Serial is the one that it answered with.
+	HasZone bool
+	Serial  uint32
 	// Current is true when the server answered with the serial of the pass.
 	Current bool
 	// SilentSince is since when passes have had no answer from a secondary, zero when this one had.

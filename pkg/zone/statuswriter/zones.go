@@ -201,7 +201,7 @@ func summarizeInstances(servers []ServerOutcome) []v1beta1.ZoneInstance {
 			}
 			byName[k] = i
 		}
-		if state, message := status.HostState(s.Pod, s.Serial, s.Err); isWorse(state, i.Status) {
+		if state, message := status.HostState(s.Pod, s.HasZone, s.Err); isWorse(state, i.Status) {
 			i.Status, i.Reason, i.Message = state, sidecarReason(s.Err), message
 		}
 	}
@@ -235,7 +235,7 @@ func summarizeProviders(servers []ServerOutcome, backends []BackendOutcome) []v1
 			n = len(all)
 			all = append(all, v1beta1.ZoneProvider{Name: s.Provider, Status: v1beta1.ZoneConfigured})
 		}
-		if state, message := status.HostState(s.Pod, s.Serial, s.Err); isWorse(state, all[n].Status) {
+		if state, message := status.HostState(s.Pod, s.HasZone, s.Err); isWorse(state, all[n].Status) {
 			all[n].Status, all[n].Message = state, message
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -80,7 +81,9 @@ func (k *Keeper) AwaitKeys(ctx context.Context, zone zonefile.Description) error
 	return k.saveKeys(ctx, zone, files)
 }
 
-// saveKeys puts the keys into the zone's Secret unless it has them.
+// saveKeys puts the keys into the zone's Secret unless it has them. Files that go from disk while this process runs are deleted there, too:
+// named has done with the key. What the disk lacks at the start stays: a volume that was restored from a backup lacks later keys, and nobody else
+// has these.
 func (k *Keeper) saveKeys(ctx context.Context, zone zonefile.Description, files keyFiles) error {
 	store, err := k.open()
 	if err != nil {
@@ -98,6 +101,7 @@ func (k *Keeper) saveKeys(ctx context.Context, zone zonefile.Description, files 
 			return fmt.Errorf("reading Secret %s: %w", zone.KeySecret, err)
 		}
 		saved = onlyKeys(entries)
+		maps.DeleteFunc(saved, func(entry string, _ []byte) bool { _, onDisk := files[entry]; return !onDisk })
 	}
 	if !saved.equal(files) {
 		if err := store.Save(ctx, zone.KeySecret, saved, files); err != nil {

@@ -2,8 +2,11 @@ package signingkeys
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
@@ -41,4 +44,64 @@ func TestKeysOfFormerZoneAreNotUsed(t *testing.T) {
 	if _, err := os.Stat(other); err != nil {
 		t.Errorf("another zone's key is gone: %v", err)
 	}
+}
+
+// oneSecret is a store with one Secret.
+type oneSecret map[string][]byte
+
+func (s oneSecret) Load(context.Context, string) (map[string][]byte, error) {
+	return maps.Clone(s), nil
+}
+
+func (s oneSecret) Save(_ context.Context, _ string, before, after map[string][]byte) error {
+	for entry := range before {
+		delete(s, entry)
+	}
+	maps.Copy(s, after)
+	return nil
+}
+
+// A volume that comes from a backup has no later key: the Secret keeps it. A key that named removes later goes from there.
+func TestKeysThatAnOlderVolumeLacks(t *testing.T) {
+	zones := &zonefile.Dir{Path: t.TempDir()}
+	put := func(key, state string) {
+		t.Helper()
+		for kind, text := range map[string]string{"key": "public", "private": "secret", "state": state} {
+			if err := os.WriteFile(zones.KeyFilePrefix("example.com")+"013+"+key+"."+kind, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	secret := oneSecret{"013-00001.state": []byte("before"), "013-00002.private": []byte("later")}
+	keeper := NewKeeper(zones, func() (Store, error) { return secret, nil })
+	if err := zones.SaveDescription(zonefile.Description{Name: "example.com", Type: bindcar.Primary, DNSSECPolicy: "default", KeySecret: "keys"}); err != nil {
+		t.Fatal(err)
+	}
+	requireKeys := func(want ...string) {
+		t.Helper()
+		if err := keeper.SaveAll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		keys := map[string]bool{}
+		for entry := range secret {
+			key, _, _ := strings.Cut(entry, ".")
+			keys[key] = true
+		}
+		if got := slices.Sorted(maps.Keys(keys)); !slices.Equal(got, want) {
+			t.Errorf("the Secret has the keys %v, want %v", got, want)
+		}
+	}
+	put("00001", "now")
+	requireKeys("013-00001", "013-00002")
+	if string(secret["013-00001.state"]) != "now" || len(secret) != 4 {
+		t.Errorf("the Secret has %q", secret)
+	}
+	put("00003", "now")
+	requireKeys("013-00001", "013-00002", "013-00003")
+	for _, kind := range []string{"key", "private", "state"} {
+		if err := os.Remove(zones.KeyFilePrefix("example.com") + "013+00001." + kind); err != nil {
+			t.Fatal(err)
+		}
+	}
+	requireKeys("013-00002", "013-00003")
 }

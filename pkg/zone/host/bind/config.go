@@ -41,9 +41,9 @@ func (h *Host) configFor(role observe.Role) zoneConfig {
 // has set is checked once: in the first pass that finds the zone at rest, or a secondary that cannot transfer it, which may
 // have outdated addresses. A failure is tried again with the next pass; what it concerns works without, only slower. The
 // remark is about a policy that could not be set.
-func (h *Host) Configure(ctx context.Context, serial uint32, err error, rested bool) (remark string) {
+func (h *Host) Configure(ctx context.Context, hasZone bool, err error, rested bool) (remark string) {
 	stuck := cannotTransfer(err)
-	if serial == 0 || err != nil && !stuck {
+	if !hasZone || err != nil && !stuck {
 		return ""
 	}
 	want, known := h.configFor(h.Server.Role), zoneConfig{}

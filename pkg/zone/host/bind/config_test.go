@@ -60,7 +60,7 @@ func TestSecondaryGetsTheNewAddressOfItsPrimary(t *testing.T) {
 			sidecar := &secondaryConfig{primaries: []string{former}}
 			h := at(server, sidecar, host.Zone{Primaries: []string{current}})
 			h.known.config = &zoneConfig{servers: []string{former}, confirmed: true}
-			h.Configure(t.Context(), 7, c.err, false)
+			h.Configure(t.Context(), true, c.err, false)
 			if !slices.Equal(sidecar.primaries, []string{c.want}) {
 				t.Errorf("set by this process: the secondary transfers from %q, want %s", sidecar.primaries, c.want)
 			}
@@ -70,7 +70,7 @@ func TestSecondaryGetsTheNewAddressOfItsPrimary(t *testing.T) {
 		sidecar := &secondaryConfig{primaries: []string{former}}
 		h := at(server, sidecar, host.Zone{Primaries: []string{current}})
 		for range 2 {
-			h.Configure(t.Context(), 7, &transferError{}, false)
+			h.Configure(t.Context(), true, &transferError{}, false)
 		}
 		if !slices.Equal(sidecar.primaries, []string{current}) {
 			t.Errorf("the secondary transfers from %q, want %s", sidecar.primaries, current)
@@ -112,7 +112,7 @@ func TestPrimaryServesItsGuests(t *testing.T) {
 				h.known.config = &former
 			}
 			for range 3 {
-				h.Configure(t.Context(), 7, nil, true)
+				h.Configure(t.Context(), true, nil, true)
 			}
 			if diff := cmp.Diff([][]string{c.notified, c.opened}, [][]string{sidecar.zone.AlsoNotify, sidecar.zone.AllowTransfer}); diff != "" || sidecar.patches != 1 {
 				t.Errorf("%s: %d patches (-want +got):\n%s", name, sidecar.patches, diff)

@@ -44,6 +44,9 @@ type Primary struct {
 	overwritten map[rrset.Key]*overwrite
 	// written is true while the primary was sent something that was not read back.
 	written bool
+	// lost is the SOA of the version to which an update was sent whose reply was lost; zero if none was. While the primary has that version,
+	// the update may still be applied.
+	lost rrset.SOA
 	// latest is the latest serial that the primary was seen with or sent, while hasLatest is true.
 	latest    uint32
 	hasLatest bool
@@ -84,7 +87,7 @@ func (z *Zone) Changes(p *Primary, soa rrset.SOA) plan.Changes {
 // IsAtRest reports whether a primary had, when it was last compared, what is desired now, but for what it refused a short
 // while ago. It returns what the primary lacks then.
 func (z *Zone) IsAtRest(p *Primary, now time.Time) (lacks plan.Changes, rests bool) {
-	if p.Desired != z.desired || p.prune != z.prune || len(p.names) > 0 || z.guard.isConfirmed() {
+	if p.Desired != z.desired || p.prune != z.prune || len(p.names) > 0 || z.guard.isConfirmed() || p.AwaitsUpdate(p.SOA) {
 		return lacks, false
 	}
 	lacks = z.Changes(p, p.SOA)
@@ -259,6 +262,16 @@ func (p *Primary) NoteWritten(serial uint32) {
 	p.written = true
 	p.noteSerial(serial)
 }
+
+// NoteLost notes that the reply to an update of the version with an SOA was lost. Where others write as well, updates are not about versions.
+func (p *Primary) NoteLost(have rrset.SOA) {
+	if !p.shared {
+		p.lost = have
+	}
+}
+
+// AwaitsUpdate reports whether an update whose reply was lost may still be applied to the version with an SOA. Another version prevents that.
+func (p *Primary) AwaitsUpdate(soa rrset.SOA) bool { return soa != (rrset.SOA{}) && p.lost == soa }
 
 func (p *Primary) noteSerial(serial uint32) {
 	if !p.hasLatest || rrset.SerialLess(p.latest, serial) {

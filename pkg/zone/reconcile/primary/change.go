@@ -158,6 +158,9 @@ func (p Pass) sendUpdate(ctx context.Context, q State, c change) (State, error) 
 	log.FromContext(ctx).Info("nsupdate sent", "zone", p.Zone.Object.Spec.ZoneName, "server", q.At.Pod, "messages", result.Sent,
 		"create", len(changes.Create), "update", len(changes.UpdateNew), "delete", len(changes.Delete),
 		"serial", result.SOA.Serial, "refused", refused, "problem", problem)
+	if errors.Is(err, host.ErrUnknown) {
+		q.Known.NoteLost(result.SOA)
+	}
 	if err == nil {
 		q.Applied, q.written = changes, result.SOA
 		q.Known.NoteSent(changes.Keys(), result.Refused)

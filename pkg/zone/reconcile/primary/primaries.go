@@ -331,8 +331,8 @@ var ErrNotCreated = errors.New("it does not have the zone, which is paused: noth
 // notServed says why a primary does not serve the zone, or what it was sent, although nothing has failed; nil if it does.
 func notServed(q State, paused bool) error {
 	switch {
-	case errors.Is(q.sent, host.ErrUnknown) && q.sendable.HasChanges():
-		return q.sent // It was never applied, and this is all that the server says.
+	case errors.Is(q.sent, host.ErrUnknown) && (q.sendable.HasChanges() || q.Known.AwaitsUpdate(q.Seen.SOA)):
+		return q.sent // It was not applied so far, and this is all that the server says.
 	case q.Seen.Authoritative:
 		return nil
 	case paused:

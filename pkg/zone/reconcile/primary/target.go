@@ -106,11 +106,14 @@ func (p Pass) chooseSOA(line []State, t target) rrset.SOA {
 }
 
 // newSerial returns a serial after last that no primary has had, not even one that is away now: whoever transferred the zone from it with
-// that serial would not notice that there is other content.
+// that serial would not notice that there is other content. What primaries had before this process began is in the zone's status.
 func (p Pass) newSerial(line []State, last uint32) uint32 {
 	serial := rrset.NextSerial(last, uint32(p.Zone.Now().Unix())) //nolint:gosec // RFC 1982 serials wrap, and so may this
 	if p.isBelowDeclared(last) {
 		serial = p.Content.Desired().SOA.Serial
+	}
+	if known, later := p.laterSerial(last); later && !rrset.SerialLess(known, serial) {
+		serial = rrset.AddSerial(known, 1)
 	}
 	for _, q := range line {
 		if latest, may := q.Known.HasBeenAt(serial); may {
@@ -123,6 +126,15 @@ func (p Pass) newSerial(line []State, last uint32) uint32 {
 		}
 	}
 	return serial
+}
+
+// laterSerial returns the serial in the zone's status, if it comes after last.
+func (p Pass) laterSerial(last uint32) (known uint32, later bool) {
+	if p.Zone.Object.Status.Serial == nil {
+		return 0, false
+	}
+	known = uint32(*p.Zone.Object.Status.Serial) //nolint:gosec // a serial has 32 bits
+	return known, last == 0 || rrset.SerialLess(last, known)
 }
 
 // isBelowDeclared reports whether a serial comes before the lowest one that the zone may have.
@@ -143,6 +155,9 @@ func (p Pass) needsNewSerial(line []State, t target) bool {
 	for _, q := range line {
 		if q.Seen.Mirror != nil && rrset.SerialLess(t.reference.SOA.Serial, q.Seen.Serial) {
 			return true // A stranger is ahead.
+		}
+		if q.Seen.Mirror != nil && q.Known.AwaitsUpdate(q.Seen.SOA) {
+			return true // What it changes may not be wanted any more, and nobody would know then whose it is.
 		}
 		if q.sendable.HasChanges() && (q.At.ID == t.of || rrset.SerialLess(t.reference.SOA.Serial, q.leastSerial())) {
 			return true
