@@ -21,6 +21,7 @@ func TestQuotesAreMissing(t *testing.T) {
 		`{name: a, type: A, data: 192.0.2.1}`:       `must be of type array: "string"; write a list, such as ["a", "b"]`,
 		`{name: a, ttl: 5m, type: A, data: [a]}`:    `must be of type integer: "string"; write a whole number without quotes and units`,
 		`{name: a, TTL: 5, type: A, data: [a]}`:     `spec.TTL: Invalid value: unknown field; write ttl`,
+		`{name: a, typ: A, data: [a]}`:              `spec.typ: Invalid value: unknown field; write type`,
 		`{name: a, zoneRef: x, type: A, data: [a]}`: `spec.zoneRef: Invalid value: unknown field; a record names no zone: the zone selects it by its labels (recordsFrom)`,
 	} {
 		text := "apiVersion: bindy.firestoned.io/v1beta1\nkind: DNSRecord\nmetadata: {name: a}\nspec: " + spec + "\n"
