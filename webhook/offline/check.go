@@ -145,12 +145,12 @@ func (r *checkRun) checkObject(ctx context.Context, o manifest.Object, namespace
 	if err != nil {
 		return err
 	}
-	nulls := nullFields(field.NewPath("spec"), o.Object["spec"], map[string]bool{})
+	nulls := nullFields(nil, map[string]any(o.Object), map[string]bool{})
 	problems, err := kind.Admit(ctx, o.Object, old)
 	if err != nil {
 		return fmt.Errorf("checking %s: %w", objectName(o), err)
 	}
-	r.addProblems(o, "schema", adviseQuotes(problems, nulls))
+	r.addProblems(o, "schema", adviseQuotes(problems, nulls, o.IsEmpty))
 	return r.addTyped(o, len(r.findings) > count)
 }
 

@@ -169,7 +169,8 @@ func (r *kindRules) duplicates(obj, old map[string]any) field.ErrorList {
 // metadataFields are those that people write.
 var metadataFields = []string{"annotations", "finalizers", "generateName", "labels", "name", "namespace", "ownerReferences"}
 
-// meantField says which field an unknown one was probably meant to be: one that is written almost like it, or the labels of a selector.
+// meantField says which field an unknown one was probably meant to be: one that is written almost like it, the labels of a selector,
+// or the selector around it.
 func (r *kindRules) meantField(path string) string {
 	parent := r.structural
 	steps := strings.Split(path, ".")
@@ -196,6 +197,9 @@ func (r *kindRules) meantField(path string) string {
 	}
 	if _, selector := parent.Properties["matchLabels"]; selector {
 		return "; labels belong in matchLabels"
+	}
+	if selector, has := parent.Properties["selector"]; has && selector.Properties[name].Type != "" {
+		return "; it belongs in selector"
 	}
 	return ""
 }

@@ -28,6 +28,8 @@ func TestAdmit(t *testing.T) {
 		"unknown metadata":          {object: strings.Replace(zone, "name: z", "name: z, owner: me", 1) + "}", want: []string{"metadata.owner: Invalid value: unknown field"}},
 		"metadata of another type":  {object: strings.Replace(zone, "name: z", "name: z, resourceVersion: 5", 1) + "}", want: []string{"resourceVersion of type string"}},
 		"a mistyped field":          {object: strings.Replace(zone, "zoneName", "zonName", 1) + "}", want: []string{"spec.zonName: Invalid value: unknown field; write zoneName", "spec.zoneName: Required"}},
+		"labels beside a selector":  {object: zone + ", recordsFrom: [{selector: {}, matchLabels: {a: b}}]}", want: []string{"spec.recordsFrom[0].matchLabels: Invalid value: unknown field; it belongs in selector"}},
+		"labels in a selector":      {object: zone + ", recordsFrom: [{selector: {a: b}}]}", want: []string{"unknown field; labels belong in matchLabels"}},
 		"twice":                     {object: twice, want: []string{`spec.guard.neverEmpty[2]: Duplicate value: "www"`, `spec.providerRefs[2]: Duplicate value: {"name":"a"}`}},
 		"twice before, and now":     {object: twice, old: twice},
 		"once before, and twice":    {object: twice, old: zone + "}", want: []string{"neverEmpty[2]", "providerRefs[2]"}},
