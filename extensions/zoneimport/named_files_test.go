@@ -58,6 +58,7 @@ var namedFiles = map[string]struct {
 	"export-of-microsoft-dns":           {reads: []string{`zone:8 _nfsv4idmapdomain 86400 TXT "example.com"`, `zone:9 hostname001 1200 A 192.0.2.240, 192.0.2.241`}, notBIND: true},
 	"export-of-microsoft-dns-with-wins": {reads: []string{`zone:13 host 1200 A 192.0.2.240`, `zone:14 old 1200 A 192.0.2.241`}, listed: []string{`zone:12 example.com. TYPE65281`}, notBIND: true},
 	"export-of-powerdns":                {reads: []string{`zone:7 www 3600 A 192.0.2.80`}, listed: []string{`zone:5 example.com. TYPE65401`, `zone:6 dyn TYPE65402`}, notBIND: true},
+	"export-of-route-53-by-cli53":       {reads: []string{`zone:8 geo 300 A 192.0.2.2`, `zone:6 www 300 A 192.0.2.80`}, listed: []string{`zone:5 example.com. TYPE65401`, `zone:7 docs TYPE65401`}, notBIND: true},
 	"printed-by-dig":                    {reads: []string{`zone:8 _dmarc 300 TXT "v=DMARC1; p=none"`, `zone:9 www 300 A 192.0.2.80`}, listed: []string{`zone:11 import. TSIG`}, notBIND: true},
 	"last-ttl-of-an-old-file":           {reads: []string{`zone:4 www 86400 A 192.0.2.80`}},
 	"minimum-of-an-old-file":            {reads: []string{`zone:5 mail 300 A 192.0.2.25`, `zone:4 www 300 A 192.0.2.80`}},

@@ -310,6 +310,19 @@ func TestTransferErrors(t *testing.T) {
 	}
 }
 
+// An address may have a port, and one of IPv6 brackets.
+func TestResolveServer(t *testing.T) {
+	for server, want := range map[string]string{
+		"192.0.2.53": "192.0.2.53:53", "192.0.2.53:5353": "192.0.2.53:5353", "2001:db8::53": "[2001:db8::53]:53", "[2001:db8::53]": "[2001:db8::53]:53",
+		"[2001:db8::53]:5353": "[2001:db8::53]:5353", "192.0.2.53:dns": "",
+	} {
+		all, err := resolveServer(t.Context(), server)
+		if (err == nil) != (want != "") || want != "" && (len(all) != 1 || all[0].String() != want) {
+			t.Errorf("%s: %v, %v", server, all, err)
+		}
+	}
+}
+
 func TestReadKeyFile(t *testing.T) {
 	tests := map[string]struct {
 		text string

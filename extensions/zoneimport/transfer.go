@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/miekg/dns"
@@ -59,7 +60,7 @@ func resolveServer(ctx context.Context, server string) ([]netip.AddrPort, error)
 	if a, err := netip.ParseAddrPort(server); err == nil {
 		return []netip.AddrPort{a}, nil
 	}
-	if a, err := netip.ParseAddr(server); err == nil {
+	if a, err := netip.ParseAddr(strings.Trim(server, "[]")); err == nil {
 		return []netip.AddrPort{netip.AddrPortFrom(a, 53)}, nil
 	}
 	host, port := server, uint16(53)

@@ -343,6 +343,10 @@ func (g *zoneGenerator) other() (rrtype, data string) {
 		{"RKEY", "0 3 1 AQID"},
 		{"KEY", "256 3 8 AQID"},
 		{"CDS", "0 0 0 00"},
+		{g.pick("EID", "NIMLOC", "TYPE31"), g.pick("32251A030067", "3225 1a03\t0067")},
+		{"NULL", g.pick("\\# 0", "\\# 2 ab CD")},
+		{g.pick("TYPE40", "SINK"), g.pick("\\# 3 010203", "\\# 5 0102 03 ffff")},
+		{g.pick("TYPE103", "TYPE261", "TYPE65279"), "\\# 3 026162"},
 	}
 	found := all[g.IntN(len(all))]
 	return found[0], found[1]

@@ -3,6 +3,7 @@ package offline
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/kube/manifest"
 	"github.com/lockstep-dns/lockstep/pkg/kube/schema"
+	"github.com/lockstep-dns/lockstep/pkg/kube/spelling"
 	"github.com/lockstep-dns/lockstep/webhook/review"
 )
 
@@ -143,12 +145,12 @@ func (r *checkRun) checkObject(ctx context.Context, o manifest.Object, namespace
 	if err != nil {
 		return err
 	}
-	nulls := nullFields(field.NewPath("spec"), o.Object["spec"], map[string]bool{})
+	nulls := nullFields(nil, map[string]any(o.Object), map[string]bool{})
 	problems, err := kind.Admit(ctx, o.Object, old)
 	if err != nil {
 		return fmt.Errorf("checking %s: %w", objectName(o), err)
 	}
-	r.addProblems(o, "schema", adviseQuotes(problems, nulls))
+	r.addProblems(o, "schema", adviseQuotes(problems, nulls, o.IsEmpty))
 	return r.addTyped(o, len(r.findings) > count)
 }
 
@@ -209,38 +211,22 @@ func (r *checkRun) checkDuplicate(o manifest.Object) {
 // kinds, and no group or almost one of ours.
 func (r *checkRun) mistypedGroup(gvk kubeschema.GroupVersionKind) string {
 	for known := range r.kinds {
-		if known.Kind == gvk.Kind && (gvk.Group == "" || isAlmost(gvk.Group, known.Group)) {
+		if known.Kind == gvk.Kind && (gvk.Group == "" || spelling.Nearest(gvk.Group, known.Group) != "") {
 			return known.GroupVersion().String()
 		}
 	}
 	return ""
 }
 
-// isAlmost reports whether two texts differ in few letters that follow each other.
-func isAlmost(a, b string) bool {
-	const few = 3
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	same := 0
-	for same < len(a) && a[same] == b[same] {
-		same++
-	}
-	a, b = a[same:], b[same:]
-	for len(a) > 0 && a[len(a)-1] == b[len(b)-1] {
-		a, b = a[:len(a)-1], b[:len(b)-1]
-	}
-	return len(b) <= few
-}
-
-// meantKind returns the kind of an unknown one's group that has its name, in any case; none if there is none.
+// meantKind returns the kind of an unknown one's group that is written almost as that one; none if there is none.
 func (r *checkRun) meantKind(gvk kubeschema.GroupVersionKind) kubeschema.GroupVersionKind {
+	byName := map[string]kubeschema.GroupVersionKind{}
 	for known := range r.kinds {
-		if known.Group == gvk.Group && strings.EqualFold(known.Kind, gvk.Kind) {
-			return known
+		if known.Group == gvk.Group {
+			byName[known.Kind] = known
 		}
 	}
-	return kubeschema.GroupVersionKind{}
+	return byName[spelling.Nearest(gvk.Kind, slices.Collect(maps.Keys(byName))...)]
 }
 
 // kindNames returns the kinds of a group, none when it is not ours.

@@ -99,6 +99,87 @@ kind: ARecord
 metadata: {name: lost}
 spec: {name: lost, ipv4Addresses: [192.0.2.1]}
 `
+	// reverse has names of addresses, and others in the same zones.
+	reverse = `
+apiVersion: bindy.firestoned.io/v1beta1
+kind: DNSZone
+metadata: {name: four}
+spec:
+  zoneName: 2.0.192.in-addr.arpa
+  clusterRef: dns
+  soaRecord: {primaryNs: ns1.example.com., adminEmail: a@example.com}
+  recordsFrom: [{selector: {matchLabels: {zone: four}}}]
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: DNSZone
+metadata: {name: six}
+spec:
+  zoneName: 8.b.d.0.1.0.0.2.ip6.arpa
+  clusterRef: dns
+  soaRecord: {primaryNs: ns1.example.com., adminEmail: a@example.com}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: PTRRecord
+metadata: {name: good, labels: {zone: four}}
+spec: {name: "10", target: a.example.com.}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: PTRRecord
+metadata: {name: whole, labels: {zone: four}}
+spec: {name: "192.0.2.11", target: b.example.com.}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: PTRRecord
+metadata: {name: over, labels: {zone: four}}
+spec: {name: "256", target: c.example.com.}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: PTRRecord
+metadata: {name: classless, labels: {zone: four}}
+spec: {name: "12.0/29", target: d.example.com.}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: ARecord
+metadata: {name: another, labels: {zone: four}}
+spec: {name: "192.0.2.12", ipv4Addresses: [192.0.2.12]}
+---
+apiVersion: externaldns.k8s.io/v1alpha1
+kind: DNSEndpoint
+metadata: {name: by-endpoint}
+spec:
+  endpoints:
+  - {dnsName: 1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa, recordType: PTR, targets: [a.example.com]}
+  - {dnsName: 0001.0.0.8.b.d.0.1.0.0.2.ip6.arpa, recordType: PTR, targets: [a.example.com]}
+  - {dnsName: _b._dns-sd._udp.8.b.d.0.1.0.0.2.ip6.arpa, recordType: PTR, targets: [a.example.com]}
+`
+	// policies are several of one name, in objects of three kinds.
+	policies = `
+apiVersion: bindy.firestoned.io/v1beta1
+kind: TXTRecord
+metadata: {name: spf, labels: {zone: z}}
+spec: {name: "@", text: ["v=spf1 mx -all"]}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: TXTRecord
+metadata: {name: spf-2, labels: {zone: z}}
+spec:
+  name: "@"
+  text: ["V=SPF1 ", "include:_spf.example.net -all"]
+---
+apiVersion: externaldns.k8s.io/v1alpha1
+kind: DNSEndpoint
+metadata: {name: by-endpoint}
+spec:
+  endpoints:
+  - {dnsName: _dmarc.example.com, recordType: TXT, targets: [v=DMARC1; p=none, v=DMARC1; p=reject]}
+  - {dnsName: example.com, recordType: TXT, targets: [v=spf1 mx -all, v=spf10, "v=STSv1; id=1"]}
+  - {dnsName: other.example.com, recordType: TXT, targets: [v=spf1 -all, v=DMARC1]}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: DNSRecord
+metadata: {name: by-record, labels: {zone: z}}
+spec: {name: www, type: TXT, data: ['"v=spf1 -all"']}
+`
 	traps = `
 apiVersion: bindy.firestoned.io/v1beta1
 kind: TXTRecord
@@ -192,7 +273,18 @@ func TestRun(t *testing.T) {
 			"all.yaml:63: warning: DNSEndpoint default/by-endpoint: spec.endpoints[2].dnsName: no DNSZone takes",
 		}},
 		"hosts of the zone, strict": {manifests: map[string]string{"all.yaml": good + "---" + strings.Split(hosts, "---")[0]}, strict: true, refused: true, want: []string{"[missing-glue]"}},
-		"hosts that come later":     {manifests: map[string]string{"a.yaml": strings.Split(hosts, "---")[0], "b.yaml": good, "c.yaml": strings.Replace(conflict, "name: blog", "name: ns.sub", 2)}},
+		"names of addresses": {manifests: map[string]string{"all.yaml": good + "---" + reverse}, want: []string{
+			"all.yaml:46: warning: PTRRecord default/whole: spec.name: 192.0.2.11.2.0.192.in-addr.arpa. stands for no address",
+			"all.yaml:51: warning: PTRRecord default/over: spec.name: 256.2.0.192.in-addr.arpa. stands for no address",
+			"all.yaml:69: warning: DNSEndpoint default/by-endpoint: spec.endpoints[1].dnsName: 0001.0.0.8.b.d.0.1.0.0.2.ip6.arpa. stands for no address",
+		}},
+		"several policies": {manifests: map[string]string{"all.yaml": good + "---" + policies}, want: []string{
+			"all.yaml:24: warning: TXTRecord default/spf: spec.text: example.com. has several TXT records that begin with v=spf1, and readers take none of them then; write them as one [several-policies]",
+			"all.yaml:31: warning: TXTRecord default/spf-2: spec.text: ",
+			"all.yaml:38: warning: DNSEndpoint default/by-endpoint: spec.endpoints[0].targets: _dmarc.example.com. has several TXT records that begin with v=dmarc1",
+			"all.yaml:39: warning: DNSEndpoint default/by-endpoint: spec.endpoints[1].targets: example.com. has several",
+		}},
+		"hosts that come later": {manifests: map[string]string{"a.yaml": strings.Split(hosts, "---")[0], "b.yaml": good, "c.yaml": strings.Replace(conflict, "name: blog", "name: ns.sub", 2)}},
 		"own name servers on others' servers": {manifests: map[string]string{"all.yaml": strings.Replace(good, "clusterRef: dns", "providerRefs: [{name: corp}]", 1) + "---" + hosts}, want: []string{
 			"all.yaml:12: warning: DNSZone default/z: spec.providerRefs", "[missing-glue]", "[missing-glue]", "DNSRecord default/several: spec.data: ns1.example.com. has no address in this zone", "[alias-target]", "[alias-target]", "[alias-target]", "[missing-glue]", "no DNSZone takes",
 		}},
@@ -212,6 +304,10 @@ func TestRun(t *testing.T) {
 		"a mistyped group":       {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "firestoned", "firestone", 1)}, refused: true, want: []string{"a.yaml:2: error: ARecord lost: apiVersion: bindy.firestone.io/v1beta1 has no kind ARecord: write bindy.firestoned.io/v1beta1"}},
 		"no group":               {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "bindy.firestoned.io/", "", 1)}, refused: true, want: []string{"apiVersion: v1beta1 has no kind ARecord: write bindy.firestoned.io/v1beta1"}},
 		"another's kind":         {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "bindy.firestoned.io", "dns.example.com", 1)}},
+		"a text for a map":       {manifests: map[string]string{"a.yaml": strings.Replace(good, "clusterRef: dns", "providerRefs: [corp]", 1)}, refused: true, want: []string{`a.yaml:12: error: DNSZone default/z: spec.providerRefs[0]: Invalid value: "string": spec.providerRefs[0] in body must be of type object: "string"; write a map of its fields, such as {name: a}`}},
+		"a letter too many":      {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "ARecord", "ARecords", 1)}, refused: true, want: []string{"a.yaml:3: error: ARecords lost: kind: bindy.firestoned.io/v1beta1 has no kind ARecords: write ARecord"}},
+		"mistyped labels":        {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost}", "name: lost,\n  lables: {zone: z}}", 1)}, refused: true, want: []string{"a.yaml:5: error: ARecord default/lost: metadata.lables: Invalid value: unknown field; write labels"}},
+		"a name twice":           {manifests: map[string]string{"a.yaml": strings.Replace(good, "clusterRef: dns", "clusterRef: dns\n  guard:\n    neverEmpty:\n    - www\n    - www", 1)}, refused: true, want: []string{`a.yaml:16: error: DNSZone default/z: spec.guard.neverEmpty[1]: Duplicate value: "www"`}},
 		"a label of a number":    {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost}", "name: lost,\n  labels: {zone: 5}}", 1)}, refused: true, want: []string{"a.yaml:5: error: ARecord lost: metadata.labels[zone]: Invalid value: 5: must be a string"}},
 		"a boolean to note":      {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost}", "name: lost, annotations: {x: true}}", 1)}, refused: true, want: []string{"metadata.annotations[x]: Invalid value: true: must be a string"}},
 		"numbers for names":      {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost}", "name: 5, namespace: 6}", 1)}, refused: true, want: []string{"metadata.name: Invalid value: 5: must be a string", "metadata.namespace: Invalid value: 6: must be a string"}},

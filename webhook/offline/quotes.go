@@ -26,8 +26,9 @@ func nullFields(path *field.Path, value any, found map[string]bool) map[string]b
 	return found
 }
 
-// adviseQuotes says of values that YAML takes for something else than the field has, such as 10, y and NULL, what to do.
-func adviseQuotes(problems field.ErrorList, nulls map[string]bool) field.ErrorList {
+// adviseQuotes says of values that YAML takes for something else than the field has, such as 10, y and NULL, what to do. isEmpty reports whether
+// nothing at all is written for a field.
+func adviseQuotes(problems field.ErrorList, nulls map[string]bool, isEmpty func(field string) bool) field.ErrorList {
 	for _, problem := range problems {
 		is := fmt.Sprint(problem.BadValue)
 		if name, spelling := asciiSpelling(problem.BadValue); spelling != "" && strings.Contains(problem.Detail, "labels of 1 to 63") {
@@ -35,6 +36,8 @@ func adviseQuotes(problems field.ErrorList, nulls map[string]bool) field.ErrorLi
 		}
 		composed := is == "object" || is == "array"
 		switch {
+		case problem.Type == field.ErrorTypeRequired && isEmpty(problem.Field):
+			problem.Detail = strings.TrimPrefix(problem.Detail+"; nothing is written here: indent what belongs to it", "; ")
 		case problem.Type == field.ErrorTypeRequired && nulls[problem.Field]:
 			problem.Detail = strings.TrimPrefix(problem.Detail+"; YAML takes an unquoted NULL, null or ~ for no value: put it in quotes", "; ")
 		case problem.Type == field.ErrorTypeInvalid && strings.HasPrefix(problem.Detail, "unknown field") && (problem.Field == "spec.zoneRef" || problem.Field == "spec.zone"):
@@ -43,6 +46,10 @@ func adviseQuotes(problems field.ErrorList, nulls map[string]bool) field.ErrorLi
 			problem.Detail += "; write a text"
 		case strings.Contains(problem.Detail, "must be of type string"):
 			problem.Detail += fmt.Sprintf("; YAML takes it for %s: put it in quotes", is)
+		case strings.Contains(problem.Detail, "must be of type array") && is == "object":
+			problem.Detail += `; write a list: begin each entry with "- "`
+		case strings.Contains(problem.Detail, "must be of type object") && !composed:
+			problem.Detail += "; write a map of its fields, such as {name: a}"
 		case strings.Contains(problem.Detail, "must be of type array"):
 			problem.Detail += `; write a list, such as ["a", "b"]`
 		case strings.Contains(problem.Detail, "must be of type integer") && is == "string":

@@ -21,6 +21,10 @@ func TestQuotesAreMissing(t *testing.T) {
 		`{name: a, type: A, data: 192.0.2.1}`:       `must be of type array: "string"; write a list, such as ["a", "b"]`,
 		`{name: a, ttl: 5m, type: A, data: [a]}`:    `must be of type integer: "string"; write a whole number without quotes and units`,
 		`{name: a, TTL: 5, type: A, data: [a]}`:     `spec.TTL: Invalid value: unknown field; write ttl`,
+		`{name: a, type: A, data: {a: b}}`:          `must be of type array: "object"; write a list: begin each entry with "- "`,
+		"\n  name: a\n  type:\n  data: [a]":         `spec.type: Required value: nothing is written here: indent what belongs to it`,
+		"":                                          `spec: Required value: nothing is written here`,
+		`{name: a, typ: A, data: [a]}`:              `spec.typ: Invalid value: unknown field; write type`,
 		`{name: a, zoneRef: x, type: A, data: [a]}`: `spec.zoneRef: Invalid value: unknown field; a record names no zone: the zone selects it by its labels (recordsFrom)`,
 	} {
 		text := "apiVersion: bindy.firestoned.io/v1beta1\nkind: DNSRecord\nmetadata: {name: a}\nspec: " + spec + "\n"
@@ -33,5 +37,16 @@ func TestQuotesAreMissing(t *testing.T) {
 		if got := out.String(); (want == "") != (got == "") || !strings.Contains(got, want) || strings.HasSuffix(want, "Required value") && strings.Contains(got, "quotes") {
 			t.Errorf("%s: %q, want %q", spec, got, want)
 		}
+	}
+}
+
+// What is not there is no null that needs quotes.
+func TestMissingSpecification(t *testing.T) {
+	o := NewOptions()
+	o.Files = []string{"-"}
+	var out, log strings.Builder
+	err := o.Run(t.Context(), strings.NewReader("apiVersion: bindy.firestoned.io/v1beta1\nkind: DNSRecord\nmetadata: {name: a}\n"), &out, &log)
+	if !errors.Is(err, ErrFindings) || !strings.HasSuffix(out.String(), ": spec: Required value\n") {
+		t.Errorf("%v: %s", err, out.String())
 	}
 }

@@ -26,7 +26,7 @@ func Batch(ctx context.Context, all []client.Object) ([]Result, error) {
 			return nil, fmt.Errorf("reviewing %s/%s: %w", o.GetNamespace(), o.GetName(), err)
 		}
 	}
-	addHostTraps(objects.members, all, results)
+	addZoneTraps(objects.members, all, results)
 	return results, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -50,7 +51,8 @@ func (r endpointReviewer) review(ctx context.Context, obj, _ *v1alpha1.DNSEndpoi
 		if warning == "" && len(problems) == 0 {
 			warning = r.warnUnsupported(ctx, path, endpoint, zone, obj.Namespace)
 			key, rdata, _ := declaration.EndpointData(endpoint)
-			v.Traps = append(v.Traps, trap.Find(path.Child("targets").String(), key.Type, rdata)...)
+			targets := path.Child("targets").String()
+			v.Traps = slices.Concat(v.Traps, trap.OfOwner(path.Child("dnsName").String(), key.Type, key.Name), trap.Find(targets, key.Type, rdata), findBareTarget(targets, key, rdata, zone))
 			warning = cmp.Or(warning, warnExclusive(first, path, key))
 		}
 		if warning != "" {
@@ -61,6 +63,20 @@ func (r endpointReviewer) review(ctx context.Context, obj, _ *v1alpha1.DNSEndpoi
 		v.Warnings = append(v.Warnings[:maxWarnings], fmt.Sprintf("spec.endpoints: %d more endpoints are not published", n-maxWarnings))
 	}
 	return v, nil
+}
+
+// findBareTarget warns of a target of one label, which was probably meant to be in the zone: all targets of a DNSEndpoint are complete.
+func findBareTarget(field string, key rrset.Key, rdata []string, zone *v1beta1.DNSZone) []trap.Found {
+	for _, value := range rdata {
+		host, named := rrset.HostOf(key.Type, value)
+		label := strings.TrimSuffix(host, ".")
+		if !named || label == "" || label == "localhost" || strings.Contains(label, ".") {
+			continue
+		}
+		return []trap.Found{trap.New(trap.RelativeTarget, field, fmt.Sprintf("%s: targets of a DNSEndpoint are complete, and %q is a name of one label; write %s.%s for one in the zone",
+			field, label, label, declaration.DNSName(zone)))}
+	}
+	return nil
 }
 
 // firstEndpoint is the first endpoint of an object that has a name.

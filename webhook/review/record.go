@@ -45,7 +45,8 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 		return reviewUnselected(record, warn), nil
 	}
 	var problems field.ErrorList
-	if _, err := declaration.OwnerName(record.RecordName(), zone.Spec.ZoneName); err != nil {
+	owner, err := declaration.OwnerName(record.RecordName(), zone.Spec.ZoneName)
+	if err != nil {
 		problems = problemsOfError("spec.name", err)
 	}
 	_, rdata, err := declaration.RecordData(record, zone.Spec.ZoneName)
@@ -76,7 +77,7 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 		result = r.conflictsWith(ctx, zone, neighbors, record, old)
 	}
 	result.Warnings = slices.Concat(result.Warnings, r.warnHidden(ctx, zone, neighbors, record), r.warnUnsupported(ctx, zone, neighbors, record))
-	result.Traps = append(trap.OfRecord(record, rdata), relative...)
+	result.Traps = slices.Concat(trap.OfOwner("spec.name", declaration.RecordType(record), owner), trap.OfRecord(record, rdata), relative)
 	result.basis = []client.Object{zone}
 	for _, o := range neighbors {
 		if o, ok := o.(client.Object); ok {

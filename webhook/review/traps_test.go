@@ -81,6 +81,9 @@ func TestTraps(t *testing.T) {
 		"relative, of a service":      {record("DNSRecord", "a", `{name: a, type: HTTPS, data: ['1 svc.test alpn="h2"']}`), "relative-target"},
 		"relative, of a substitution": {record("DNSRecord", "a", `{name: a, type: NAPTR, data: ['1 1 "s" "SIP+D2U" "" _sip._udp.test']}`), "relative-target"},
 		"complete, of a service":      {record("DNSRecord", "a", `{name: a, type: HTTPS, data: ['1 svc.test. alpn="h2.x"', '0 .', '2 @']}`), ""},
+		"one label in an endpoint":    {endpoint(`{dnsName: a.example.com, recordType: CNAME, targets: [cdn]}`), "relative-target"},
+		"one label behind a number":   {endpoint(`{dnsName: a.example.com, recordType: MX, targets: ["10 mx.example.com", "20 mx2."]}`), "relative-target"},
+		"no host, and this one":       {endpoint(`{dnsName: a.example.com, recordType: MX, targets: ["0 ."]}, {dnsName: b.example.com, recordType: CNAME, targets: [localhost]}`), ""},
 		"no text":                     {record("DNSRecord", "a", `{name: a, type: CNAME, data: [cdn.test.]}`), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

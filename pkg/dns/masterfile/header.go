@@ -36,6 +36,7 @@ var foreignTypes = map[string]struct {
 }{
 	"ALIAS":  {65401, "ALIAS is PowerDNS' own: its server answers with the addresses of another name; declare these"},
 	"ANAME":  {65305, "ANAME is no type of DNS: such servers answer with the addresses of another name; declare these"},
+	"AWS":    {65401, "AWS is a word of cli53, which exports zones of Route 53: its servers answer with the addresses of another name; declare these"},
 	"TSIG":   {dns.TypeTSIG, "TSIG signs a transfer, as dig prints it, and is no data of the zone"},
 	"LUA":    {65402, "LUA is PowerDNS' own: its server runs a program for each answer"},
 	"WINS":   {65281, "WINS is Microsoft's own: its server asks another service for names that the zone does not have"},

@@ -133,20 +133,89 @@ func parseRaw(h dns.RR_Header, rdata string) (dns.RR, error) {
 
 var errNotItsBytes = errors.New("the bytes are no data of this type")
 
-// opaque are types of which BIND takes data that miekg/dns refuses or changes, with what BIND takes.
+// opaque are types of which BIND takes data that miekg/dns refuses, changes or does not know, with what BIND takes.
 var opaque = map[uint16]func(raw []byte) error{
 	dns.TypeSVCB:  checkService,
 	dns.TypeHTTPS: checkService,
 	dns.TypeAPL:   checkNetworks,
-	dns.TypeURI:   checkTarget,
+	dns.TypeURI:   layout{head: 2 + 2, rest: true}.check,
+	typeWKS:       checkPorts,
+	typeA6:        checkPrefix,
+	dns.TypeATMA:  checkEndSystem,
+	typeNSAP:      layout{head: 1, rest: true}.check,
+	typeSINK:      layout{head: 3, rest: true}.check,
+	typeDSYNC:     layout{head: 2 + 1 + 2, name: true}.check,
+	typeHHIT:      layout{head: 1, rest: true}.check,
+	typeBRID:      layout{head: 1, rest: true}.check,
+	typeDOA:       layout{head: 4 + 4 + 1, strings: 1, rest: true}.check,
+	typeWALLET:    checkStrings,
 }
 
-// checkTarget checks that priority and weight are before the target of a URI record.
-func checkTarget(raw []byte) error {
-	if len(raw) < 2+2 {
+// layout is what data consists of, in this order: bytes of numbers, character-strings, a name, and whatever else.
+type layout struct {
+	head, strings int
+	name, rest    bool
+}
+
+func (l layout) check(raw []byte) error {
+	if len(raw) < l.head {
+		return errNotItsBytes
+	}
+	raw = raw[l.head:]
+	for range l.strings {
+		if len(raw) == 0 || len(raw) <= int(raw[0]) {
+			return errNotItsBytes
+		}
+		raw = raw[1+int(raw[0]):]
+	}
+	if l.name {
+		_, n, err := dns.UnpackDomainName(raw, 0)
+		if err != nil {
+			return errNotItsBytes
+		}
+		raw = raw[n:]
+	}
+	if len(raw) > 0 && !l.rest {
 		return errNotItsBytes
 	}
 	return nil
+}
+
+// checkStrings checks character-strings, of which there is one at least.
+func checkStrings(raw []byte) error {
+	for first := true; first || len(raw) > 0; first = false {
+		if err := (layout{strings: 1, rest: true}).check(raw); err != nil {
+			return err
+		}
+		raw = raw[1+int(raw[0]):]
+	}
+	return nil
+}
+
+// checkPorts checks an address, a protocol, and a bit for each port up to the last one (RFC 1035 section 3.4.2).
+func checkPorts(raw []byte) error {
+	const head = net.IPv4len + 1
+	if len(raw) > head && raw[len(raw)-1] == 0 {
+		return errNotItsBytes
+	}
+	return layout{head: head, rest: true}.check(raw)
+}
+
+// checkPrefix checks the length of a prefix, the rest of the address, and the name that has the prefix (RFC 2874 section 3.1).
+func checkPrefix(raw []byte) error {
+	if len(raw) == 0 || raw[0] > 8*net.IPv6len {
+		return errNotItsBytes
+	}
+	return layout{head: 1 + net.IPv6len - int(raw[0]/8), name: raw[0] > 0}.check(raw)
+}
+
+// checkEndSystem checks an ATM address, which may be a telephone number.
+func checkEndSystem(raw []byte) error {
+	const telephone = 1
+	if len(raw) > 0 && raw[0] == telephone && strings.Trim(string(raw[1:]), "0123456789") != "" {
+		return errNotItsBytes
+	}
+	return layout{head: 2, rest: true}.check(raw)
 }
 
 // checkNetworks checks the bytes of an address prefix list as BIND does.
@@ -168,8 +237,8 @@ func checkNetworks(raw []byte) error {
 
 // fromBytes makes an RR of rdata, of the Go type of miekg/dns if that packs to the same bytes.
 func fromBytes(h dns.RR_Header, rdata []byte) (dns.RR, error) {
-	raw := &dns.RFC3597{Hdr: h, Rdata: hex.EncodeToString(rdata)}
-	if dns.TypeToRR[h.Rrtype] == nil {
+	raw, check := &dns.RFC3597{Hdr: h, Rdata: hex.EncodeToString(rdata)}, opaque[h.Rrtype]
+	if dns.TypeToRR[h.Rrtype] == nil && check == nil {
 		return raw, nil
 	}
 	if known, ok := unpackRawRdata(raw); ok && (len(rdata) > 0 || h.Rrtype == dns.TypeAPL || h.Rrtype == dns.TypeNULL) {
@@ -177,7 +246,6 @@ func fromBytes(h dns.RR_Header, rdata []byte) (dns.RR, error) {
 			return known, nil
 		}
 	}
-	check := opaque[h.Rrtype]
 	if check == nil {
 		return nil, errNotItsBytes
 	}

@@ -40,8 +40,14 @@ var contentChecks = map[uint16]func(dns.RR) error{
 	dns.TypeTA:     checkOf(func(r *dns.TA) error { return checkDigest(dns.TypeTA, r.DigestType, r.Digest) }),
 	dns.TypeSSHFP:  checkOf(func(r *dns.SSHFP) error { return checkDigest(dns.TypeSSHFP, r.Type, r.FingerPrint) }),
 	dns.TypeZONEMD: checkOf(func(r *dns.ZONEMD) error { return checkDigest(dns.TypeZONEMD, r.Hash, r.Digest) }),
-	dns.TypeHTTPS:  checkBytes(checkService),
-	dns.TypeSVCB:   checkBytes(checkService),
+	dns.TypeRKEY: checkOf(func(r *dns.RKEY) error {
+		if r.Flags != 0 {
+			return errors.New("the flags of an RKEY are 0")
+		}
+		return nil
+	}),
+	dns.TypeHTTPS: checkBytes(checkService),
+	dns.TypeSVCB:  checkBytes(checkService),
 	dns.TypeIPSECKEY: checkOf(func(r *dns.IPSECKEY) error {
 		return cmp.Or(checkGateway(r.GatewayType), checkEnd(r.PublicKey, "precedence, gateway type, algorithm and gateway"))
 	}),
@@ -100,6 +106,10 @@ func checkEnd(data, numbers string) error {
 }
 
 func checkDigest(rrtype uint16, algorithm uint8, digits string) error {
+	const least = 12 // bytes, of any algorithm (RFC 8976 section 2.2.4)
+	if rrtype == dns.TypeZONEMD && len(digits) < 2*least {
+		return fmt.Errorf("the digest has %d bytes, and needs %d at least", len(digits)/2, least)
+	}
 	if size := digestSizes[rrtype][algorithm]; size > 0 && len(digits) != 2*size {
 		return fmt.Errorf("the digest has %d bytes, and one of type %d has %d", len(digits)/2, algorithm, size)
 	}

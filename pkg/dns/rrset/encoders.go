@@ -17,7 +17,7 @@ import (
 
 // Types that miekg/dns has no name for.
 const (
-	typeNSAP, typeSINK, typeDSYNC, typeHHIT, typeBRID, typeDOA, typeWALLET = 22, 40, 66, 67, 68, 259, 262
+	typeWKS, typeNSAP, typeA6, typeSINK, typeDSYNC, typeHHIT, typeBRID, typeDOA, typeWALLET = 11, 22, 38, 40, 66, 67, 68, 259, 262
 )
 
 // encoders write the words of rdata as bytes, for types whose text miekg/dns does not read, or reads otherwise than BIND.

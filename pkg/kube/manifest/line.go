@@ -10,15 +10,27 @@ import (
 // Line is the line of a field, or of the nearest thing around it that is there: a missing required field has the line of what it is
 // missing in. Fields are written as Kubernetes writes them: spec.endpoints[0].targets[1], spec.selector.matchLabels[app].
 func (o Object) Line(field string) int {
+	_, line := o.find(field)
+	return line
+}
+
+// IsEmpty reports whether a field is there and has nothing behind its colon, not even null.
+func (o Object) IsEmpty(field string) bool {
+	node, _ := o.find(field)
+	return node != nil && node.Kind == yaml.ScalarNode && node.Tag == "!!null" && node.Value == ""
+}
+
+// find returns a field's value and line; no value, and the line of the nearest thing around it, if it is not there.
+func (o Object) find(field string) (*yaml.Node, int) {
 	node, line := o.node, o.node.Line
 	for _, step := range splitPath(field) {
 		next, at := stepInto(resolveAlias(node), step)
 		if next == nil {
-			return line
+			return nil, line
 		}
 		node, line = next, at
 	}
-	return line
+	return node, line
 }
 
 // stepInto finds what a mapping or sequence has under a step, and its line: the key's, if it has one.

@@ -113,6 +113,11 @@ func TestFaults(t *testing.T) {
 		"comments only":            {text: "# hello\n---\n"},
 		"items that are none":      {text: "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: A\n- hello\n", kinds: 1, line: 6, fault: "items[1] is no object"},
 		"items that are no list":   {text: "apiVersion: v1\nkind: List\nitems:\n  a: b\n", line: 4, fault: "items is no list"},
+		"items without a kind":     {text: "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: A\n- metadata: {name: a}\n  spec: {}\n", kinds: 1, line: 6, fault: "kind is missing"},
+		"items without a version":  {text: "apiVersion: v1\nkind: List\nitems:\n- kind: A\n- apiVersion: v1\n  kind: A\n", kinds: 1, line: 4, fault: "apiVersion is missing"},
+		"items that merge":         {text: "apiVersion: v1\nkind: List\nitems:\n- &a {apiVersion: v1, kind: A}\n- {<<: *a, spec: {}}\n", kinds: 2},
+		"a list of one kind":       {text: "apiVersion: v1\nkind: AList\nitems:\n- metadata: {name: a}\n- apiVersion: v1\n  kind: A\n", kinds: 2},
+		"a kind without text":      {text: "apiVersion: v1\nkind: \"\"\n", line: 1, fault: "kind is missing"},
 		"a merge":                  {text: head + "x: &x {a: 1, b: 2}\ny:\n  <<: *x\n  a: 2\n", kinds: 1},
 		"a merge and a duplicate":  {text: head + "x: &x {a: 1}\ny:\n  <<: *x\n  a: 2\n  a: 3\n", line: 8, fault: `key "a" already set`},
 		"a duplicate":              {text: head + "kind: B\n", line: 4, fault: `key "kind" already set`},
@@ -123,6 +128,12 @@ func TestFaults(t *testing.T) {
 		"Latin-1":                  {text: head + "spec:\n  a: b\xfccher\n", line: 5, fault: "not UTF-8"},
 		"a control character":      {text: head + "spec:\n  a: b\x00\n", line: 5, fault: "control characters"},
 		"a map for a key":          {text: head + "spec:\n  ? {a: b}\n  : c\n", line: 5, fault: "where a key should be"},
+		"text behind a separator":  {text: head + "--- {apiVersion: v1, kind: B}\n--- # c\n" + head, kinds: 2, line: 4, fault: "nothing but a comment behind ---"},
+		"a line that stands out":   {text: head + "---\n" + head + "spec:\n  a: b\n c: d\n", kinds: 1, line: 10, fault: "did not find expected key"},
+		"a quote that goes on":     {text: "# a\n" + head + "spec:\n  a: \"b\n  c: \"d\"\n", line: 7, fault: "did not find expected key"},
+		"a list that goes on":      {text: "# a\n" + head + "spec:\n  a: [b,\n    c\n  d: e\n", line: 8, fault: "did not find expected"},
+		"a quote without an end":   {text: "# a\n" + head + "spec:\n  a: \"b\n  c: d\n", line: 6, fault: "unexpected end of stream"},
+		"a key without a colon":    {text: "# a\n" + head + "spec:\n  a: b\n  c\n  d: e\n", line: 7, fault: "could not find expected ':'"},
 		"encrypted by SOPS":        {text: head + "spec:\n  a: b\n  c: [ENC[x,y:z]]\n", line: 6, fault: "did not find expected ',' or ']'"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,6 +151,19 @@ func TestFaults(t *testing.T) {
 				t.Errorf("%+v, want %q in line %d", faults, tc.fault, tc.line)
 			}
 		})
+	}
+}
+
+// An item of a list of one kind is of that kind if it does not say so.
+func TestItemsOfOneKind(t *testing.T) {
+	objects, faults := Parse("f", []byte("apiVersion: b/v1\nkind: AList\nitems:\n- metadata: {name: a}\n- apiVersion: c/v1\n  kind: C\n"))
+	if len(faults) > 0 || len(objects) != 2 {
+		t.Fatal(objects, faults)
+	}
+	for i, want := range []string{"b/v1, Kind=A", "c/v1, Kind=C"} {
+		if got := objects[i].GroupVersionKind().String(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }
 

@@ -43,11 +43,14 @@ func parse(file string, text []byte, named bool) ([]Object, []Fault) {
 
 // parseDocument reads one document, whose first line has the given number. There may be objects although one is wrong.
 func parseDocument(file string, text []byte, line int, named bool) ([]Object, error) {
+	if behindStart.Match(text) {
+		return nil, &problem{1, "kubectl reads nothing but a comment behind ---: begin the document in the next line"}
+	}
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); errors.Is(err, io.EOF) || (err == nil && len(root.Content) == 0) {
 		return nil, nil
 	} else if err != nil {
-		return nil, err
+		return nil, locateProblem(text, err)
 	}
 	node := root.Content[0]
 	if whole, err := isObject(node, named); !whole || err != nil {
@@ -73,6 +76,15 @@ func parseDocument(file string, text []byte, line int, named bool) ([]Object, er
 	objects, err := flattenList(Object{unstructured.Unstructured{Object: value}, file, node})
 	shiftLines(&root, line-1)
 	return objects, err
+}
+
+// locateProblem returns the error of the parser that kubectl has, which says where text is that belongs nowhere. The other one says where the map or
+// list around it begins.
+func locateProblem(text []byte, err error) error {
+	if _, kubectls := kyaml.YAMLToJSON(text); kubectls != nil && strings.Contains(err.Error(), "did not find expected") {
+		return kubectls
+	}
+	return err
 }
 
 // isObject reports whether a document is an object of Kubernetes. Folders hold other files, too, such as values of charts; what else kubectl
@@ -126,6 +138,12 @@ func checkKeys(n *yaml.Node) (merges bool, err error) {
 
 // flattenList gives the objects of a list, or the object. The error is for what is no object.
 func flattenList(o Object) (objects []Object, err error) {
+	switch {
+	case o.GetKind() == "":
+		return nil, &problem{o.node.Line, "kind is missing"}
+	case o.GetAPIVersion() == "":
+		return nil, &problem{o.node.Line, "apiVersion is missing"}
+	}
 	items, ok := o.Object["items"].([]any)
 	list := childNode(o.node, "items")
 	if !strings.HasSuffix(o.GetKind(), "List") || !ok || list == nil {
@@ -143,12 +161,22 @@ func flattenList(o Object) (objects []Object, err error) {
 			err = cmp.Or[error](err, &problem{list.Content[i].Line, fmt.Sprintf("items[%d] is no object", i)})
 			continue
 		}
-		found, problem := flattenList(Object{unstructured.Unstructured{Object: value}, o.File, resolveAlias(list.Content[i])})
+		found, wrong := flattenList(o.newItem(value, resolveAlias(list.Content[i])))
 		if objects = append(objects, found...); err == nil {
-			err = problem
+			err = wrong
 		}
 	}
 	return objects, err
+}
+
+// newItem makes the object of an item, which has the list's kind if it says nothing else, as in a list of kube-apiserver.
+func (o Object) newItem(value map[string]any, node *yaml.Node) Object {
+	item := Object{unstructured.Unstructured{Object: value}, o.File, node}
+	if item.GetKind() == "" && item.GetAPIVersion() == "" {
+		item.SetKind(strings.TrimSuffix(o.GetKind(), "List"))
+		item.SetAPIVersion(o.GetAPIVersion())
+	}
+	return item
 }
 
 func shiftLines(n *yaml.Node, lines int) {

@@ -13,6 +13,9 @@ import (
 // documentStart is where a YAML document begins: kubectl splits at these lines as well.
 var documentStart = regexp.MustCompile(`(?m)^---(?:[ \t].*)?\r?$`)
 
+// behindStart is text in the first line of a document, which YAML allows.
+var behindStart = regexp.MustCompile(`^---[ \t]+[^ \t\r\n#]`)
+
 // markAtStart is a byte order mark behind such a line, as in files of Windows that were joined. kubectl skips it.
 var markAtStart = regexp.MustCompile(`(?m)^(---(?:[ \t].*)?\r?\n)\x{feff}`)
 

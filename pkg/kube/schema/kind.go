@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -13,12 +14,16 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
+
+	"github.com/lockstep-dns/lockstep/pkg/kube/spelling"
 )
 
 // Kinds are the kinds of the definitions that were loaded.
@@ -123,6 +128,7 @@ func (k *Kind) Admit(ctx context.Context, obj, old map[string]any) (field.ErrorL
 		default:
 		}
 	}
+	problems = append(problems, r.duplicates(obj, old)...)
 	var before any
 	if old != nil {
 		before = old
@@ -134,8 +140,12 @@ func (k *Kind) Admit(ctx context.Context, obj, old map[string]any) (field.ErrorL
 // checkShape removes unknown fields, sets defaults, and validates the schema without its CEL rules.
 func (r *kindRules) checkShape(obj, old map[string]any) field.ErrorList {
 	var problems field.ErrorList
+	_, _, unknown, err := objectmeta.GetObjectMetaWithOptions(obj, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	if err != nil {
+		problems = append(problems, field.Invalid(field.NewPath("metadata"), field.OmitValueType{}, err.Error()))
+	}
 	options := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
-	for _, path := range pruning.PruneWithOptions(obj, r.structural, true, options) {
+	for _, path := range append(unknown, pruning.PruneWithOptions(obj, r.structural, true, options)...) {
 		problems = append(problems, &field.Error{Type: field.ErrorTypeInvalid, Field: path, BadValue: field.OmitValueType{}, Detail: "unknown field" + r.meantField(path)})
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(obj, r.structural)
@@ -146,10 +156,28 @@ func (r *kindRules) checkShape(obj, old map[string]any) field.ErrorList {
 	return append(problems, validation.ValidateCustomResourceUpdate(nil, obj, old, r.schema)...)
 }
 
-// meantField says which field an unknown one was probably meant to be: the same in another case, or the labels of a selector.
+// duplicates finds values that a list has twice and may have once. What was so before an update may stay.
+func (r *kindRules) duplicates(obj, old map[string]any) field.ErrorList {
+	if len(listtype.ValidateListSetsAndMaps(nil, r.structural, old)) > 0 {
+		return nil
+	}
+	problems := listtype.ValidateListSetsAndMaps(nil, r.structural, obj)
+	slices.SortStableFunc(problems, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
+	return problems
+}
+
+// metadataFields are those that people write.
+var metadataFields = []string{"annotations", "finalizers", "generateName", "labels", "name", "namespace", "ownerReferences"}
+
+// meantField says which field an unknown one was probably meant to be: one that is written almost like it, the labels of a selector,
+// or the selector around it.
 func (r *kindRules) meantField(path string) string {
 	parent := r.structural
 	steps := strings.Split(path, ".")
+	name := steps[len(steps)-1]
+	if steps[0] == "metadata" && len(steps) == 2 { //nolint:mnd // directly in it
+		return adviseField(name, metadataFields)
+	}
 	for _, step := range steps[:len(steps)-1] {
 		name, index, _ := strings.Cut(step, "[")
 		below, known := parent.Properties[name]
@@ -164,14 +192,21 @@ func (r *kindRules) meantField(path string) string {
 			parent = parent.Items
 		}
 	}
-	name := steps[len(steps)-1]
-	for known := range parent.Properties {
-		if strings.EqualFold(known, name) {
-			return "; write " + known
-		}
+	if advice := adviseField(name, slices.Collect(maps.Keys(parent.Properties))); advice != "" {
+		return advice
 	}
 	if _, selector := parent.Properties["matchLabels"]; selector {
 		return "; labels belong in matchLabels"
+	}
+	if selector, has := parent.Properties["selector"]; has && selector.Properties[name].Type != "" {
+		return "; it belongs in selector"
+	}
+	return ""
+}
+
+func adviseField(name string, known []string) string {
+	if meant := spelling.Nearest(name, known...); meant != "" {
+		return "; write " + meant
 	}
 	return ""
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/kube/manifest"
+	"github.com/lockstep-dns/lockstep/pkg/kube/spelling"
 )
 
 // pageSize is how many objects are listed at a time.
@@ -141,6 +142,29 @@ func (c *cluster) readKind(ctx context.Context, kind string, empty client.Object
 			return nil
 		}
 	}
+}
+
+// problemOf is why kubectl would not send an object of ours to kube-apiserver; nil if it would, or if the object is of another's kind.
+func (c *cluster) problemOf(o manifest.Object) error {
+	gvk, ours := o.GroupVersionKind(), map[string]string{}
+	for known := range c.client.Scheme().AllKnownTypes() {
+		if known.Group == v1beta1.GroupName || known.Group == v1alpha1.GroupName {
+			ours[known.Kind] = known.GroupVersion().String()
+		}
+	}
+	meant := spelling.Nearest(gvk.Kind, slices.Collect(maps.Keys(ours))...)
+	switch {
+	case c.client.Scheme().Recognizes(gvk):
+		if o.GetName() == "" {
+			return errors.New("metadata.name is missing: what is applied has a name of its own")
+		}
+		return nil
+	case gvk.Group != v1beta1.GroupName && gvk.Group != v1alpha1.GroupName && (gvk.Group != "" || ours[gvk.Kind] == ""):
+		return nil
+	case meant == "":
+		return fmt.Errorf("%s has no kind %s", o.GetAPIVersion(), o.GetKind())
+	}
+	return fmt.Errorf("%s has no kind %s: write apiVersion: %s and kind: %s", o.GetAPIVersion(), o.GetKind(), ours[meant], meant)
 }
 
 // apply has an object be what it would be after an apply. What is refused stays as it is.

@@ -76,7 +76,7 @@ type options struct {
 func NewCommand(program string, kubeconfig clientcmd.ClientConfig, palette func(io.Writer) render.Palette) *cobra.Command {
 	o := options{kubeconfig: kubeconfig, palette: palette, systemNamespace: "lockstep-system"}
 	cmd := &cobra.Command{
-		Use:   "plan -f FILE|DIR|-",
+		Use:   "plan -f FILE|DIR|- [FILE|DIR...]",
 		Short: "Show which answers would change if manifests were applied",
 		Long: `Show which answers of DNS servers would appear, change or vanish if manifests were applied, RRset by RRset, with the objects that
 declare them. Nothing is changed: kube-apiserver is asked with dryRun what it would store, so refusals of admission are shown as well.
@@ -94,10 +94,11 @@ Exit code 0: no answer changes. 1: some do. 2: an error, or an object would be r
 
   # A kustomization, for a script
   kubectl kustomize overlays/production | %[1]s plan -f - -o json`, program),
-		Args:          cobra.NoArgs,
+		Args:          cobra.ArbitraryArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.files = append(o.files, args...)
 			return o.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -123,8 +124,12 @@ func (o *options) run(ctx context.Context, in io.Reader, out, errOut io.Writer) 
 	if err != nil {
 		return err
 	}
-	if len(faults) > 0 {
-		return fmt.Errorf("%s:%d: %s", faults[0].File, faults[0].Line, faults[0].Message)
+	var errs []error
+	for _, fault := range faults {
+		errs = append(errs, fmt.Errorf("%s:%d: %s", fault.File, fault.Line, manifest.Printable(fault.Message)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	c, err := o.newCluster(errOut)
 	if err != nil {
@@ -163,10 +168,14 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, errors.Join(v1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
 }
 
-// plan finds what would change. Objects of other kinds are passed over.
+// plan finds what would change. Objects of other kinds are passed over, but not those that were meant to be of ours.
 func (o *options) plan(ctx context.Context, c *cluster, objects []manifest.Object, prune labels.Selector) (Report, error) {
 	objects = slices.DeleteFunc(objects, func(object manifest.Object) bool {
-		return !c.client.Scheme().Recognizes(object.GroupVersionKind()) || object.GetKind() == "Namespace"
+		problem := c.problemOf(object)
+		if problem != nil {
+			c.refuse(object.File, object.Line(""), keyOf(&object), problem)
+		}
+		return problem != nil || !c.client.Scheme().Recognizes(object.GroupVersionKind()) || object.GetKind() == "Namespace"
 	})
 	kept, namespaces := map[objectKey]bool{}, map[string]bool{c.namespace: true}
 	for _, object := range objects {

@@ -259,6 +259,39 @@ func TestPlanOfAGuardedZone(t *testing.T) {
 	}
 }
 
+// What was meant to be one of our objects, and is none, is not passed over: its answers would be missing without a word.
+func TestPlanOfMistypedObjects(t *testing.T) {
+	for name, tc := range map[string]struct{ object, want string }{
+		"kind":          {strings.Replace(record("www", "192.0.2.1"), "ARecord", "Arecord", 1), `dns.yaml:12: error: Arecord dns/www: bindy.firestoned.io/v1beta1 has no kind Arecord: write apiVersion: bindy.firestoned.io/v1beta1 and kind: ARecord`},
+		"unknown kind":  {strings.Replace(record("www", "192.0.2.1"), "ARecord", "Alias", 1), "bindy.firestoned.io/v1beta1 has no kind Alias"},
+		"version":       {strings.Replace(record("www", "192.0.2.1"), "v1beta1", "v1", 1), "bindy.firestoned.io/v1 has no kind ARecord: write apiVersion: bindy.firestoned.io/v1beta1 and kind: ARecord"},
+		"group":         {strings.Replace(record("www", "192.0.2.1"), "bindy.firestoned.io/v1beta1", "v1", 1), "v1 has no kind ARecord: write apiVersion: bindy.firestoned.io/v1beta1"},
+		"name":          {strings.Replace(record("www", "192.0.2.1"), "metadata: {name:", "metadata: {generateName:", 1), "metadata.name is missing"},
+		"another's":     {strings.Replace(record("www", "192.0.2.1"), "bindy.firestoned.io/v1beta1", "kuadrant.io/v1", 1), ""},
+		"of Kubernetes": {strings.Replace(record("www", "192.0.2.1"), "bindy.firestoned.io/v1beta1\nkind: ARecord", "v1\nkind: Secret", 1), ""},
+	} {
+		report, text, err := makePlan(t, "", zoneText+tc.object, interceptor.Funcs{}, stored(t, zoneText)...)
+		if refused := errors.Is(err, errRefused); refused != (tc.want != "") || len(report.Refused) > 1 || !strings.Contains(text, tc.want) {
+			t.Errorf("%s: %v, want %q in\n%s", name, err, tc.want, text)
+		}
+	}
+}
+
+// Files may be named without -f, and what is wrong with each is said.
+func TestPlanNamesEveryFault(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.yaml", "b.yaml"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("a: [\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := NewCommand("lockstep", nil, nil)
+	cmd.SetArgs([]string{dir})
+	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "a.yaml:") || !strings.Contains(err.Error(), "b.yaml:") {
+		t.Error(err)
+	}
+}
+
 // Labels of namespaces are read where a zone selects records by them, and only there.
 func TestPlanReadsNamespaces(t *testing.T) {
 	open := strings.Replace(zoneText, "recordsFrom: [{", "recordsFrom: [{namespaceSelector: {matchLabels: {team: 'yes'}}, ", 1)

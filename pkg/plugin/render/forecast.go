@@ -12,8 +12,11 @@ import (
 // Forecast prints a line for each RRset that changes, and counts them.
 func Forecast(zones []forecast.Zone, p Palette) string {
 	rows := [][]cell{{{"ZONE", bold}, {"CHANGE", bold}, {"NAME", bold}, {"TYPE", bold}, {"TTL", bold}, {"VALUES", bold}, {"OBJECTS", bold}}}
-	counts, notes := map[forecast.Action]int{}, ""
+	counts, changed, notes := map[forecast.Action]int{}, int32(0), ""
 	for _, z := range zones {
+		if len(z.Changes) > 0 {
+			changed++
+		}
 		for _, c := range z.Changes {
 			counts[c.Action]++
 			rows = append(rows, []cell{
@@ -32,7 +35,7 @@ func Forecast(zones []forecast.Zone, p Palette) string {
 	if len(rows) == 1 {
 		return notes + "no answer changes\n"
 	}
-	sets, in := pluralize(int32(len(rows)-1), "RRset"), pluralize(int32(len(zones)), "zone") //nolint:gosec // counts of what is printed
+	sets, in := pluralize(int32(len(rows)-1), "RRset"), pluralize(changed, "zone") //nolint:gosec // a count of what is printed
 	return p.formatTable(rows) + notes + fmt.Sprintf("%s in %s: %d appear, %d change, %d vanish\n", sets, in, counts[forecast.Appears], counts[forecast.Changes], counts[forecast.Vanishes])
 }
 

@@ -34,9 +34,11 @@ type Found struct {
 
 // IDs of the traps that depend on what else is declared: reviewers find these.
 const (
-	RelativeTarget = "relative-target"
-	MissingGlue    = "missing-glue"
-	AliasTarget    = "alias-target"
+	RelativeTarget  = "relative-target"
+	MissingGlue     = "missing-glue"
+	AliasTarget     = "alias-target"
+	SeveralPolicies = "several-policies"
+	ReverseName     = "reverse-name"
 )
 
 // All are the traps that admission and "lockstep validate" know.
@@ -64,11 +66,10 @@ expect: validations fail. Write the value in one line, or use ">-", which turns 
 		findLineEnd,
 	},
 	{
-		RelativeTarget, "A target with dots and without a final dot",
+		RelativeTarget, "A relative target that looks complete, or a complete one that looks relative",
 		`A host name without a final dot is relative to the zone: "cdn.example.net" in the zone example.com is cdn.example.net.example.com.
 The warning appears where nothing is declared at that name. Write "cdn.example.net." for a complete name, also in data of a DNSRecord: "1
-svc.example.net. alpn=h2". The targets of a DNSEndpoint
-are always complete.`,
+svc.example.net. alpn=h2". The targets of a DNSEndpoint are always complete: there, "cdn" is no name in the zone, and "cdn.example.com" is.`,
 		nil,
 	},
 	{
@@ -84,6 +85,21 @@ to the servers are not known here. The zone's own name servers on servers of a c
 		`NS, MX and SRV records name hosts that have addresses themselves, and no aliases (RFC 2181 section 10.3, RFC 2782). The target is declared
 with a CNAME in the same zone: resolvers and mail servers may refuse to follow it, and name servers do not add its addresses. Write the
 name that the alias leads to, or declare addresses in place of the alias.`,
+		nil,
+	},
+	{
+		ReverseName, "A PTR record at a name that stands for no address",
+		`A name in a reverse zone has the numbers of an address from the last to the first, and the zone has the first of them already: 192.0.2.10 is
+"10" in the zone 2.0.192.in-addr.arpa, and 2001:db8::1 has the 32 digits of all of it in ip6.arpa, with a dot between each two (RFC 1035 section
+3.5, RFC 3596 section 2.5). An address as a name, as in "192.0.2.10", is a name below the zone that nobody asks for. Names with other labels, as
+those of RFC 2317, are no trap.`,
+		nil,
+	},
+	{
+		SeveralPolicies, "Several SPF, DMARC, MTA-STS or TLS reporting records at one name",
+		`Mail servers want one SPF record at a name, and report an error if there are two, whichever would match (RFC 7208 section 4.5). Of several
+DMARC, MTA-STS or TLSRPT records they take none (RFC 7489 section 6.6.3, RFC 8461 section 3.1, RFC 8460 section 3). Objects that declare the
+same name and type are merged, so a second object does not replace the first. Write one record: "v=spf1 mx include:_spf.example.net -all".`,
 		nil,
 	},
 	{
@@ -143,6 +159,34 @@ func Find(field string, rrtype uint16, rdata []string) (found []Found) {
 // New returns a trap that an object is in: text begins with the field.
 func New(id, field, text string) Found {
 	return Found{id, field, text + " [" + id + "]"}
+}
+
+// numbers and digits are the labels that names of addresses have below in-addr.arpa and ip6.arpa.
+var (
+	numbers = regexp.MustCompile(`^([0-9]+\.)+in-addr\.arpa\.$`)
+	digits  = regexp.MustCompile(`^([0-9a-f]+\.)+ip6\.arpa\.$`)
+	// addressNames are those of complete addresses, or of fewer numbers.
+	addressNames = regexp.MustCompile(`^((25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])\.){1,4}in-addr\.arpa\.$|^([0-9a-f]\.){1,32}ip6\.arpa\.$`)
+)
+
+// OfOwner returns the trap of data at a canonical owner name; the field has the name.
+func OfOwner(field string, rrtype uint16, owner string) []Found {
+	if rrtype != dns.TypePTR || addressNames.MatchString(owner) || !numbers.MatchString(owner) && !digits.MatchString(owner) {
+		return nil
+	}
+	return []Found{New(ReverseName, field, fmt.Sprintf("%s: %s stands for no address: the name has an address' numbers from the last on, without those that the zone has", field, owner))}
+}
+
+// startOfPolicy is how texts begin of which a name has one.
+var startOfPolicy = regexp.MustCompile(`(?i)^(v=(?:spf1|dmarc1|stsv1|tlsrptv1))(?:[ ;]|$)`)
+
+// PolicyOf returns how the rdata of a TXT record begins if it is a policy of which a name has one, such as "v=spf1"; "" if it is none.
+func PolicyOf(rdata string) string {
+	v, _ := readValue(dns.TypeTXT, rdata)
+	if m := startOfPolicy.FindStringSubmatch(strings.Join(v.strs, "")); m != nil {
+		return strings.ToLower(m[1])
+	}
+	return ""
 }
 
 // OfRecord returns the traps that the data of a record is in.

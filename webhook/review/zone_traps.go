@@ -17,9 +17,9 @@ import (
 	"github.com/lockstep-dns/lockstep/webhook/review/trap"
 )
 
-// addHostTraps adds to results the traps of objects that name hosts of their own zone: aliases, and name servers without addresses. All objects
-// have to be known for that. Once an object is applied, its condition has the same remarks.
-func addHostTraps(members *membership.Cache, all []client.Object, results []Result) {
+// addZoneTraps adds to results the traps that depend on all of a zone: hosts that are aliases, name servers without addresses, and several policies
+// of one name. Once an object is applied, its condition has the same remarks about hosts.
+func addZoneTraps(members *membership.Cache, all []client.Object, results []Result) {
 	places := map[source.ObjectKey]int{}
 	content := map[*v1beta1.DNSZone][]source.Object{}
 	var zones []*v1beta1.DNSZone
@@ -46,7 +46,8 @@ func addHostTraps(members *membership.Cache, all []client.Object, results []Resu
 		}
 		for id, d := range sortedDeclarations(built) {
 			i := places[id.ObjectKey]
-			results[i].Traps = append(results[i].Traps, hostTraps(zone, built, d, hostField(all[i], id.Index))...)
+			field := valueField(all[i], id.Index)
+			results[i].Traps = slices.Concat(results[i].Traps, hostTraps(zone, built, d, field), policyTraps(built, d, field))
 		}
 	}
 }
@@ -95,6 +96,23 @@ func hostTraps(zone *v1beta1.DNSZone, built *source.Zone, d source.Declaration, 
 	return found
 }
 
+// policyTraps returns the trap of a declaration of a policy beside another one of its kind, which has another text.
+func policyTraps(built *source.Zone, d source.Declaration, field string) []trap.Found {
+	if !d.Accepted || d.Key.Type != dns.TypeTXT {
+		return nil
+	}
+	all, _ := built.Get(d.Key)
+	for _, rdata := range d.Rdata {
+		kind := trap.PolicyOf(rdata)
+		if kind == "" || !slices.ContainsFunc(all.Rdata, func(other string) bool { return other != rdata && trap.PolicyOf(other) == kind }) {
+			continue
+		}
+		return []trap.Found{trap.New(trap.SeveralPolicies, field, fmt.Sprintf(
+			"%s: %s has several TXT records that begin with %s, and readers take none of them then; write them as one", field, d.Key.Name, kind))}
+	}
+	return nil
+}
+
 // getsAddresses reports whether the addresses of servers become those of a name server of the zone itself, which has none.
 func getsAddresses(zone *v1beta1.DNSZone, built *source.Zone, host string) bool {
 	spec := zone.Spec
@@ -105,11 +123,13 @@ func getsAddresses(zone *v1beta1.DNSZone, built *source.Zone, host string) bool 
 	return slices.Contains(own.Rdata, host)
 }
 
-// hostField is the field of an object that names hosts; of a DNSEndpoint, that of one endpoint.
-func hostField(o client.Object, index int) string {
+// valueField is the field of an object that has its texts, or names hosts; of a DNSEndpoint, that of one endpoint.
+func valueField(o client.Object, index int) string {
 	switch o.(type) {
 	case *v1alpha1.DNSEndpoint:
 		return fmt.Sprintf("spec.endpoints[%d].targets", index)
+	case *v1beta1.TXTRecord:
+		return "spec.text"
 	case *v1beta1.NSRecord:
 		return "spec.nameserver"
 	case *v1beta1.MXRecord:
