@@ -178,7 +178,7 @@ const (
 
 // weigh returns how many an object counts as: as one, or as its endpoints, or more if that takes more memory than so many of common size.
 // Caches hold its labels, its former names, of which a zone has none, and its spec, here as JSON. The controller has an entry for each label,
-// each value of a list, and each name above one of a DNSEndpoint: there are no more of these than commas, and dots. A cluster counts as the
+// each value of a list, and each name above a name: there are no more of these than commas, and dots (countDots). A cluster counts as the
 // instances that it asks for. Kinds without a limit count as nothing.
 func weigh(o any) (namespace, kind string, n int) {
 	endpoints, sizeEach, entriesEach, times := 0, 1<<10, 16, 1
@@ -211,8 +211,28 @@ func weigh(o any) (namespace, kind string, n int) {
 	labels, _ := json.Marshal(meta.GetLabels()) // What was decoded can be encoded.
 	spec, _ := json.Marshal(declared)
 	size := len(labels) + len(former) + len(spec)
-	entries := len(meta.GetLabels()) + bytes.Count(spec, []byte{'.'}) + bytes.Count(spec, []byte{','})
+	entries := len(meta.GetLabels()) + countDots(spec) + bytes.Count(spec, []byte{','})
 	return meta.GetNamespace(), kind, times * max(endpoints, (size+sizeEach-1)/sizeEach, (entries+entriesEach-1)/entriesEach)
+}
+
+// countDots counts the dots of a spec, those of deep names beyond the first five thrice: each stands for a name of its own in the controller and
+// the API server, which takes three times what other entries do. Names of hosts, reverse names of IPv4 and addresses have no more.
+func countDots(spec []byte) (n int) {
+	const shallow, times = 5, 3
+	inName := 0
+	for _, c := range spec {
+		switch c {
+		case '.':
+			if inName++; inName > shallow {
+				n += times
+			} else {
+				n++
+			}
+		case '"', ' ', ',':
+			inName = 0
+		}
+	}
+	return n
 }
 
 // replicasOf is how many instances of a role a cluster asks for.
