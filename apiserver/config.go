@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
+	"github.com/lockstep-dns/lockstep/pkg/share"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus/validate"
 )
 
@@ -96,13 +97,24 @@ func (o *Options) chooseCertificates(c *Config) error {
 	return nil
 }
 
+// maxConnections bounds open connections. kube-apiserver has few; anybody who reaches the port can open more, and send a megabyte of headers on each.
+const maxConnections = 512
+
+func (o *Options) applyServing(generic *server.Config) error {
+	if err := o.SecureServing.ApplyToConfig(generic); err != nil || generic.SecureServing == nil {
+		return err
+	}
+	generic.SecureServing.Listener = share.NewListener(generic.SecureServing.Listener, maxConnections)
+	return nil
+}
+
 func (o *Options) applyTo(generic *server.RecommendedConfig) error {
 	for _, step := range []struct {
 		what  string
 		apply func() error
 	}{
 		{"server", func() error { return o.ServerRun.ApplyTo(&generic.Config) }},
-		{"serving", func() error { return o.SecureServing.ApplyToConfig(&generic.Config) }},
+		{"serving", func() error { return o.applyServing(&generic.Config) }},
 		{"authentication", func() error {
 			return o.Authentication.ApplyTo(&generic.Authentication, generic.SecureServing, generic.OpenAPIConfig)
 		}},

@@ -18,12 +18,14 @@ const (
 	maxBodySize = 6<<20 + 64<<10
 	// maxBodyTime is how long a body may take to come in. kube-apiserver, in the same Kubernetes cluster, sends it at once.
 	maxBodyTime = 3 * time.Second
-	// maxBytes caps the bytes of all bodies in memory, and maxBytesPerHost those from one address: half of it, because the
+	// maxBytes caps the bytes of all requests in memory, and maxBytesPerHost those from one address: half of it, because the
 	// only honest sender may be one kube-apiserver.
 	maxBytes        = 128 << 20
 	maxBytesPerHost = maxBytes / 2
 	// chunkSize is how much of a body is paid for and read at a time.
 	chunkSize = 4 << 10
+	// requestSize is what a request takes besides its headers and body: goroutine, stream and buffers.
+	requestSize = 16 << 10
 )
 
 // bodyError is why a body was not read, as an HTTP response.
@@ -51,16 +53,20 @@ func (b *bodyReader) read(w http.ResponseWriter, r *http.Request) (body []byte, 
 	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(b.timeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return nil, nil, &bodyError{http.StatusInternalServerError, "the connection has no deadline"}
 	}
-	host := hostOf(r)
-	taken, chunk := int64(0), make([]byte, chunkSize)
+	host, tooMany := hostOf(r), &bodyError{http.StatusServiceUnavailable, "too many bytes of reviews at once"}
+	taken := requestSize + sizeOfHeader(r.Header)
+	if b.bytes.Take(host, taken) != nil {
+		return nil, nil, tooMany
+	}
 	release = func() { b.bytes.Add(host, -taken) }
+	chunk, paid := make([]byte, chunkSize), 0
 	for {
-		if int64(len(body)+chunkSize) > taken {
+		if len(body)+chunkSize > paid {
 			if b.bytes.Take(host, chunkSize) != nil {
-				failed = &bodyError{http.StatusServiceUnavailable, "too many bytes of reviews at once"}
+				failed = tooMany
 				break
 			}
-			taken += chunkSize
+			taken, paid = taken+chunkSize, paid+chunkSize
 		}
 		n, err := r.Body.Read(chunk)
 		if body = append(body, chunk[:n]...); errors.Is(err, io.EOF) && len(body) <= maxBodySize {
@@ -72,6 +78,16 @@ func (b *bodyReader) read(w http.ResponseWriter, r *http.Request) (body []byte, 
 	}
 	release()
 	return nil, nil, failed
+}
+
+func sizeOfHeader(header http.Header) (size int64) {
+	for key, values := range header {
+		size += int64(len(key))
+		for _, value := range values {
+			size += int64(len(value))
+		}
+	}
+	return size
 }
 
 // problemOf returns what is wrong with a body of which size bytes have come in; nil if the rest may follow.

@@ -7,11 +7,10 @@ import (
 	"slices"
 
 	certutil "k8s.io/client-go/util/cert"
-	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
 // requireClientCertificates has the server answer only those who show a certificate of ClientCAFile, if there is one.
-func (o *Options) requireClientCertificates(options *crwebhook.Options) error {
+func (o *Options) requireClientCertificates(config *tls.Config) error {
 	if o.ClientCAFile == "" {
 		return nil
 	}
@@ -19,10 +18,8 @@ func (o *Options) requireClientCertificates(options *crwebhook.Options) error {
 	if err != nil {
 		return fmt.Errorf("reading --client-ca-file: %w", err)
 	}
-	options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) {
-		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, authorities
-		c.VerifyConnection = func(state tls.ConnectionState) error { return checkCommonName(state.PeerCertificates, o.ClientNames) }
-	})
+	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, authorities
+	config.VerifyConnection = func(state tls.ConnectionState) error { return checkCommonName(state.PeerCertificates, o.ClientNames) }
 	return nil
 }
 

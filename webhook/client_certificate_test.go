@@ -30,15 +30,11 @@ func TestClientCertificates(t *testing.T) {
 	if err := os.WriteFile(o.ClientCAFile, authority.pem, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	listen := o.serverOptions(certs.NewFollower(nil, certs.SecretKey("x")))
-	if err := o.requireClientCertificates(&listen); err != nil {
+	config, _, err := o.serverConfig(certs.NewFollower(nil, certs.SecretKey("x")))
+	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	config := &tls.Config{}
-	for _, change := range listen.TLSOpts {
-		change(config)
-	}
 	config.GetCertificate = nil // The test server brings its own.
 	server.TLS = config
 	server.StartTLS()

@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes/fake"
-	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/lockstep-dns/lockstep/webhook/mark"
 	"github.com/lockstep-dns/lockstep/webhook/review"
@@ -64,8 +63,8 @@ func TestAggregatedReviews(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hooks := crwebhook.NewServer(crwebhook.Options{})
-	registerReviews(hooks, proxy, map[string]http.Handler{review.Path: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
+	mux := http.NewServeMux()
+	registerReviews(mux, proxy, map[string]http.Handler{review.Path: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
 	const genuine = "front-proxy-client"
 	for name, c := range map[string]struct {
 		proxy        *frontProxy
@@ -84,7 +83,7 @@ func TestAggregatedReviews(t *testing.T) {
 		"nothing is known yet":   {unknown, []tls.Certificate{authority.issue(t, genuine)}, user.APIServerUser, aggregatedPath + review.Path, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewUnstartedServer(hooks.WebhookMux())
+			server := httptest.NewUnstartedServer(mux)
 			server.TLS = &tls.Config{MinVersion: tls.VersionTLS13}
 			c.proxy.requireCertificate(server.TLS)
 			server.StartTLS()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -85,8 +86,34 @@ func (l *requestLimiter) limit(next http.Handler) http.Handler {
 			http.Error(w, "too many reviews at once", http.StatusServiceUnavailable)
 			return
 		}
-		defer l.places.Add(host, -1)
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		next.ServeHTTP(w, r.WithContext(review.WithSender(r.Context(), host)))
+		a := &answer{header: http.Header{}, code: http.StatusOK}
+		func() {
+			defer l.places.Add(host, -1)
+			next.ServeHTTP(a, r.WithContext(review.WithSender(r.Context(), host)))
+		}()
+		a.send(w)
 	})
+}
+
+// answer keeps what a handler answers: the place is free before it is sent, for whoever asked may not read it.
+type answer struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(code int) { a.code = code }
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
+
+func (a *answer) send(w http.ResponseWriter) {
+	maps.Copy(w.Header(), a.header)
+	w.WriteHeader(a.code)
+	_, _ = a.body.WriteTo(w)
 }

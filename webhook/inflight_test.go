@@ -1,16 +1,21 @@
 package webhook
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/lockstep-dns/lockstep/webhook/review"
 )
@@ -203,6 +208,81 @@ func TestMemoryOfBodiesIsShared(t *testing.T) {
 	if b.bytes.Take("attacker", maxBytesPerHost) != nil {
 		t.Error("memory that was given back is not there")
 	}
+}
+
+// A request that waits for its body pays for its headers, and for what it takes itself: thousands of them without a body take memory, too.
+func TestWaitingRequestsArePaidFor(t *testing.T) {
+	b := newBodyReader()
+	r := httptest.NewRequest(http.MethodPost, "/", readFunc(func() {
+		if used := b.bytes.Used(); used < requestSize+50_000 {
+			t.Errorf("%d bytes are charged for a request with 50,000 bytes of headers", used)
+		}
+	}))
+	r.Header.Set("X-Large", strings.Repeat("x", 50_000))
+	_, release, failed := b.read(httptest.NewRecorder(), r)
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	if release(); b.bytes.Used() != 0 {
+		t.Errorf("%d bytes are still taken", b.bytes.Used())
+	}
+	b.bytes.Add(hostOf(r), maxBytesPerHost)
+	if _, _, failed := b.read(httptest.NewRecorder(), r); failed == nil || failed.code != http.StatusServiceUnavailable {
+		t.Errorf("a request beyond the share of its address: %v", failed)
+	}
+}
+
+// readFunc is a body without a byte.
+type readFunc func()
+
+func (read readFunc) Read([]byte) (int, error) {
+	read()
+	return 0, io.EOF
+}
+
+// An answer that nobody reads holds no place.
+func TestUnreadAnswersHoldNoPlace(t *testing.T) {
+	g := newRequestLimiter(1)
+	g.synced.Store(true)
+	entered := make(chan struct{}, 1)
+	server := httptest.NewServer(g.limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/large" {
+			entered <- struct{}{}
+			_, _ = w.Write(make([]byte, 32<<20)) // More than sockets take.
+		}
+	})))
+	defer server.CloseClientConnections()
+	conn := dial(t, server.Listener.Addr().String())
+	if _, err := fmt.Fprint(conn, "POST /large HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+		other := dial(t, server.Listener.Addr().String())
+		defer other.Close()
+		if _, err := fmt.Fprint(other, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
+			return false, err
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(other), nil)
+		if err != nil {
+			return false, err
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode == http.StatusOK, ctx.Err()
+	}); err != nil {
+		t.Errorf("another review beside an answer that nobody reads: %v", err)
+	}
+}
+
+// dial opens a connection that sends nothing.
+func dial(t *testing.T, address string) net.Conn {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
 }
 
 func TestGateDrains(t *testing.T) {

@@ -36,7 +36,7 @@ type Options struct {
 	HealthAddress, MetricsAddress string
 	// InFlight is how many reviews of one address may run at once, and half of those of all; further ones get 503.
 	InFlight int
-	// Limits are how many zones, providers and records a namespace may have.
+	// Limits are how many zones, providers, instances and records a namespace may have.
 	Limits review.Limits
 	// ShutdownDelay is how long the webhook goes on serving after the signal to end, while it leaves the endpoints of Services.
 	ShutdownDelay time.Duration
@@ -55,7 +55,7 @@ func NewOptions() *Options {
 		HealthAddress:            ":8081",
 		MetricsAddress:           ":8080",
 		InFlight:                 64,
-		Limits:                   review.Limits{Zones: 20_000, Providers: 50, Records: 200_000},
+		Limits:                   review.Limits{Zones: 20_000, Providers: 50, Instances: 100, Records: 200_000},
 		ShutdownDelay:            10 * time.Second,
 	}
 }
@@ -75,6 +75,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.InFlight, "max-in-flight", o.InFlight, "reviews of one address that may run at once; twice as many in all")
 	fs.IntVar(&o.Limits.Zones, "max-zones", o.Limits.Zones, "DNSZones that a namespace may have; 0 for any number")
 	fs.IntVar(&o.Limits.Providers, "max-providers", o.Limits.Providers, "DNSProviders that a namespace may have; 0 for any number")
+	fs.IntVar(&o.Limits.Instances, "max-instances", o.Limits.Instances, "Bind9Instances that a namespace may have, with those that its Bind9Clusters ask for; 0 for any number")
 	fs.IntVar(&o.Limits.Records, "max-records", o.Limits.Records, "records and endpoints of DNSEndpoints that a namespace may have; 0 for any number")
 	fs.DurationVar(&o.ShutdownDelay, "shutdown-delay", o.ShutdownDelay, "how long to go on serving after the signal to end")
 }
@@ -103,7 +104,8 @@ func (o *Options) Validate() error {
 	if o.InFlight < 1 {
 		errs = append(errs, fmt.Errorf("--max-in-flight=%d: must be at least 1", o.InFlight))
 	}
-	for flag, limit := range map[string]int{"max-zones": o.Limits.Zones, "max-providers": o.Limits.Providers, "max-records": o.Limits.Records} {
+	l := o.Limits
+	for flag, limit := range map[string]int{"max-zones": l.Zones, "max-providers": l.Providers, "max-instances": l.Instances, "max-records": l.Records} {
 		if limit < 0 {
 			errs = append(errs, fmt.Errorf("--%s=%d: must be at least 0", flag, limit))
 		}

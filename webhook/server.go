@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
-	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -14,9 +13,9 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/lockstep-dns/lockstep/pkg/component/ctrlmetrics"
@@ -61,8 +60,8 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	if o.CertFile == "" {
 		serving = certs.NewFollower(client, types.NamespacedName{Namespace: o.Namespace, Name: certs.WebhookSecret})
 	}
-	listen := o.serverOptions(serving)
-	if err := o.requireClientCertificates(&listen); err != nil {
+	secure, files, err := o.serverConfig(serving)
+	if err != nil {
 		return nil, err
 	}
 	var proxy *frontProxy
@@ -70,7 +69,7 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 		if proxy, err = newFrontProxy(client); err != nil {
 			return nil, err
 		}
-		listen.TLSOpts = append(listen.TLSOpts, proxy.requireCertificate)
+		proxy.requireCertificate(secure)
 	}
 	own, err := listwatch.NewClients(config)
 	if err != nil {
@@ -80,7 +79,6 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                 scheme,
 		MapperProvider:         cachehealth.NewMapper,
-		WebhookServer:          crwebhook.NewServer(listen),
 		HealthProbeBindAddress: o.HealthAddress,
 		Metrics:                ctrlmetrics.Server(o.MetricsAddress),
 		Cache:                  cache.Options{DefaultTransform: transformForCache(), NewInformer: own.Informers(caches.NewInformer)},
@@ -88,36 +86,47 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	checks := map[string]healthz.Checker{"informers": caches.Check}
-	if proxy == nil && o.ClientCAFile == "" { // It has no certificate to show: every check would be logged as an attempt.
-		checks["server"] = mgr.GetWebhookServer().StartedChecker()
+	if files != nil {
+		if err := mgr.Add(files); err != nil {
+			return nil, fmt.Errorf("following the serving certificate: %w", err)
+		}
 	}
+	checks := map[string]healthz.Checker{"informers": caches.Check}
 	if proxy != nil {
 		checks["front-proxy"] = proxy.checkReady
 		if err := mgr.Add(manager.RunnableFunc(proxy.run)); err != nil {
 			return nil, fmt.Errorf("adding the aggregation layer's certificate: %w", err)
 		}
 	}
-	objects, err := o.serveReviews(mgr, limiter, proxy)
+	objects, err := review.NewCachedObjects(mgr.GetCache(), mgr.GetAPIReader(), o.Namespace)
 	if err != nil {
+		return nil, err
+	}
+	handler, err := o.handlerOfReviews(objects, limiter, proxy)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.addServer(mgr, handler, secure); err != nil {
 		return nil, err
 	}
 	return mgr, addProbes(mgr, limiter, objects, serving, checks)
 }
 
-// serveReviews has a manager serve all reviews, and returns what they look objects up in.
-func (o *Options) serveReviews(mgr manager.Manager, limiter *requestLimiter, proxy *frontProxy) (*review.CachedObjects, error) {
-	objects, err := review.NewCachedObjects(mgr.GetCache(), mgr.GetAPIReader(), o.Namespace)
-	if err != nil {
-		return nil, err
-	}
+// handlerOfReviews serves all reviews.
+func (o *Options) handlerOfReviews(objects review.Objects, limiter *requestLimiter, proxy *frontProxy) (http.Handler, error) {
 	reviews := review.NewHandler(objects)
 	reviews.Limits = o.Limits
-	registerReviews(mgr.GetWebhookServer(), proxy, map[string]http.Handler{
-		mark.Path:   limiter.limit(&admission.Webhook{Handler: review.NewMarkingHandler(reviews, o.trustedUsers())}),
-		review.Path: limiter.limit(&admission.Webhook{Handler: reviews}),
-	})
-	return objects, nil
+	handlers := map[string]http.Handler{}
+	for path, handler := range map[string]admission.Handler{mark.Path: review.NewMarkingHandler(reviews, o.trustedUsers()), review.Path: reviews} {
+		hook, err := admission.StandaloneWebhook(&admission.Webhook{Handler: handler}, admission.StandaloneOptions{MetricsPath: path})
+		if err != nil {
+			return nil, fmt.Errorf("making the webhook %s: %w", path, err)
+		}
+		handlers[path] = limiter.limit(hook)
+	}
+	mux := http.NewServeMux()
+	registerReviews(mux, proxy, handlers)
+	return mux, nil
 }
 
 // transformForCache drops what no review looks at from objects that enter a cache, and has them share what many have in common.
@@ -132,28 +141,31 @@ func transformForCache() toolscache.TransformFunc {
 	}
 }
 
-// registerReviews has a server serve reviews at their paths, or below the path of the aggregated API.
-func registerReviews(server crwebhook.Server, proxy *frontProxy, handlers map[string]http.Handler) {
+// registerReviews has a mux serve reviews at their paths, or below the path of the aggregated API.
+func registerReviews(mux *http.ServeMux, proxy *frontProxy, handlers map[string]http.Handler) {
 	for path, handler := range handlers {
 		if proxy != nil {
 			path, handler = aggregatedPath+path, proxy.requireAPIServer(handler)
 		}
-		server.Register(path, handler)
+		mux.Handle(path, handler)
 	}
 	if proxy != nil {
-		server.Register(aggregatedPath, http.HandlerFunc(serveDiscovery))
+		mux.HandleFunc(aggregatedPath, serveDiscovery)
 	}
 }
 
-// serverOptions decide how the webhook listens: with the certificate that the fleet manager issues, or with that of the files.
-func (o *Options) serverOptions(issued *certs.Follower) crwebhook.Options {
-	options := crwebhook.Options{Port: o.Port, TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }}}
-	if issued == nil {
-		options.CertDir, options.CertName, options.KeyName = filepath.Dir(o.CertFile), filepath.Base(o.CertFile), filepath.Base(o.KeyFile)
-		return options
+// serverConfig decides how the webhook listens: with the certificate that the fleet manager issues, or with that of the files, which are to be
+// followed then.
+func (o *Options) serverConfig(issued *certs.Follower) (config *tls.Config, files *certwatcher.CertWatcher, err error) {
+	config = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"}}
+	if issued != nil {
+		config.GetCertificate = issued.GetCertificate
+	} else if files, err = certwatcher.New(o.CertFile, o.KeyFile); err != nil {
+		return nil, nil, fmt.Errorf("reading the serving certificate: %w", err)
+	} else {
+		config.GetCertificate = files.GetCertificate
 	}
-	options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.GetCertificate = issued.GetCertificate })
-	return options
+	return config, files, o.requireClientCertificates(config)
 }
 
 // addProbes makes readiness depend on checks, on the certificate, on full caches and on not being about to end.

@@ -129,7 +129,7 @@ func (x *Index) parentOf(zone *v1beta1.DNSZone, all *membership.Fleet) *ZoneKey 
 			return cmp.Or(cmp.Compare(distances[a], distances[b]), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
 		})
 		nearest := slices.IndexFunc(parents, func(z *v1beta1.DNSZone) bool {
-			return !v1beta1.IsGoing(z) && (len(z.Spec.ProviderRefs) > 0 || len(all.InstancesOf(z)) > 0) && all.RefusalOf(z, x.members) == (membership.Refusal{})
+			return !v1beta1.IsGoing(z) && isOnServers(z, all) && all.RefusalOf(z, x.members) == (membership.Refusal{})
 		})
 		if nearest < 0 {
 			continue
@@ -143,6 +143,11 @@ func (x *Index) parentOf(zone *v1beta1.DNSZone, all *membership.Fleet) *ZoneKey 
 		}
 	}
 	return elsewhere
+}
+
+// isOnServers reports whether a zone names any servers that there may be.
+func isOnServers(zone *v1beta1.DNSZone, all *membership.Fleet) bool {
+	return len(zone.Spec.ProviderRefs) > 0 || len(all.InstancesOf(zone)) > 0
 }
 
 // zonesBelow are the names of the zones below one on each of its instances and providers.

@@ -5,7 +5,6 @@
 package desired
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -57,8 +56,8 @@ func NewIndex(inf *informers.Informers, find ServerFinder) *Index {
 }
 
 // Apply takes over what the caches hold of an object now. It returns the other objects whose SyncStatus may follow; a zone
-// stands for all objects that belong to it.
-func (x *Index) Apply(key Key) []Key {
+// stands for all objects that belong to it. With everywhere, zones of any namespace may have another zone above: ServersChanged is called.
+func (x *Index) Apply(key Key) (concerned []Key, everywhere bool) {
 	switch {
 	case key.Kind == subject.ZoneKind.Kind:
 		x.mu.Lock()
@@ -67,9 +66,9 @@ func (x *Index) Apply(key Key) []Key {
 	case informers.DeclaresRecords(key.Kind):
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		return x.applyObject(key)
+		return x.applyObject(key), false
 	}
-	return nil
+	return nil, false
 }
 
 // ServersChanged notes that an instance, a pod, a cluster or a grant has changed.
@@ -115,12 +114,12 @@ func (x *Index) markDirty(zone ZoneKey, key Key) {
 }
 
 // applyZone is Apply for a zone. x.mu is held.
-func (x *Index) applyZone(key Key) []Key {
+func (x *Index) applyZone(key Key) (concerned []Key, everywhere bool) {
 	zone := ZoneKey{Namespace: key.Namespace, Name: key.Name}
 	now, exists := informers.Get[*v1beta1.DNSZone](x.informers, key.Kind, key.Namespace, key.Name)
 	known := x.members.Zone(zone)
 	if known == nil && !exists || exists && known == now {
-		return nil
+		return nil, false
 	}
 	var affected []membership.Affected
 	if exists {
@@ -134,12 +133,17 @@ func (x *Index) applyZone(key Key) []Key {
 			delete(x.zones, zone)
 		}
 	}
-	concerned := x.markStale(affected)
-	if !exists || known == nil || known.Generation != now.Generation || !maps.Equal(known.Annotations, now.Annotations) {
-		concerned = append(concerned, x.markRelated(known)...)
-		concerned = append(concerned, x.markRelated(now)...)
+	concerned = append(x.markStale(affected), x.markMembers(affected)...)
+	if !exists || known == nil || known.UID != now.UID || known.Spec.ZoneName != now.Spec.ZoneName || !membership.SameStanding(known, now) {
+		for _, zone := range []*v1beta1.DNSZone{known, now} {
+			related, elsewhere := x.markRelated(zone)
+			concerned, everywhere = append(concerned, related...), everywhere || elsewhere
+		}
 	}
-	return append(concerned, x.markMembers(affected)...)
+	if everywhere {
+		x.ServersChanged()
+	}
+	return concerned, everywhere
 }
 
 // ApplyNamespace takes over a namespace, by whose labels zones select records. It returns what Apply does.
@@ -175,30 +179,42 @@ func (x *Index) markMembers(affected []membership.Affected) (objects []Key) {
 	return objects
 }
 
-// markRelated marks the zones above one as stale, of which it may hide data, and those below, of which it may be the parent, and lists
-// them. x.mu is held.
-func (x *Index) markRelated(zone *v1beta1.DNSZone) []Key {
+// markRelated marks zones as stale that a zone shares servers with, and lists them: those above, of which it may hide data, and those below, of
+// which it may be the parent, as it may be of those in its namespace. It may also be that of zones elsewhere, if it is on any servers. These
+// are neither marked nor listed: anybody may have a zone above thousands of others', and change it all the time. x.mu is held.
+func (x *Index) markRelated(zone *v1beta1.DNSZone) (keys []Key, elsewhere bool) {
 	if zone == nil {
-		return nil
+		return nil, false
 	}
 	name, err := declaration.ZoneName(zone.Spec.ZoneName)
 	if err != nil {
-		return nil
+		return nil, false
 	}
-	related := x.members.ZonesBelow(name)
+	all, below := x.fleetAt(x.generation.Load()), x.members.ZonesBelow(name)
+	var above []*v1beta1.DNSZone
 	for name != "." {
 		name = rrset.ParentName(name)
-		related = append(related, x.members.ZonesNamed(name)...)
+		above = append(above, x.members.ZonesNamed(name)...)
 	}
-	var keys []Key
-	for _, z := range related {
+	near := map[*v1beta1.DNSZone]struct{}{}
+	for _, z := range all.Sharing(zone, slices.Concat(above, below)) {
+		near[z] = struct{}{}
+	}
+	for _, z := range below {
+		if z.Namespace == zone.Namespace {
+			near[z] = struct{}{}
+		} else if _, shares := near[z]; !shares {
+			elsewhere = isOnServers(zone, all)
+		}
+	}
+	for z := range near {
 		key := membership.KeyOfZone(z)
 		if s := x.zones[key]; s != nil {
 			s.markStale()
 		}
 		keys = append(keys, KeyOf(key))
 	}
-	return keys
+	return keys, elsewhere
 }
 
 // markStale marks the zones as stale that may be refused now, or be served, because of others, and lists them. x.mu is held.

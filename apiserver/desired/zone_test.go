@@ -2,12 +2,19 @@ package desired
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+	framework "k8s.io/client-go/tools/cache/testing"
 
+	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 )
@@ -62,5 +69,82 @@ func TestNobodyGetsAnOutdatedSnapshot(t *testing.T) {
 		if got := <-snapshots; got.object.Generation != 2 {
 			t.Errorf("a reader gets generation %d after generation 2 was taken over", got.object.Generation)
 		}
+	}
+}
+
+// Whoever has a zone above thousands of others' has none of these marked and told, whatever changes of it: those on its servers and in its
+// namespace are. What the others have above them is right all the same.
+func TestZonesElsewhereAreNotTold(t *testing.T) {
+	inf := informers.NewFrom(func(runtime.Object) cache.ListerWatcher { return framework.NewFakeControllerSource() }, nil, "home")
+	x := NewIndex(inf, func([]*v1beta1.Bind9Instance, []*corev1.Pod) []observe.Server { return nil })
+	put := func(o metav1.Object) {
+		kind := "Bind9Instance"
+		if _, is := o.(*v1beta1.DNSZone); is {
+			kind = "DNSZone"
+		}
+		if err := inf.Indexer(kind).Update(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for namespace, cluster := range map[string]string{"dns": "c", "evil": "own"} {
+		put(&v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p"}, Spec: v1beta1.Bind9InstanceSpec{ClusterRef: cluster}})
+	}
+	apply := func(z *v1beta1.DNSZone) (told map[string]int, everywhere bool) {
+		put(z)
+		keys, everywhere := x.Apply(KeyOf(membership.KeyOfZone(z)))
+		told = map[string]int{}
+		for _, key := range keys {
+			told[key.Namespace]++
+		}
+		return told, everywhere
+	}
+	const many = 100
+	for i := range many {
+		z := fakekube.Zone(fmt.Sprintf("z%d.example.test", i))
+		apply(z)
+		x.Zone(membership.KeyOfZone(z))
+	}
+	below := fakekube.Zone("below.example.test")
+	below.Namespace, below.Spec.ClusterRef = "evil", "none"
+	apply(below)
+
+	victim := ZoneKey{Namespace: "dns", Name: "z7.example.test"}
+	above := fakekube.Zone("example.test")
+	above.Namespace, above.Spec.ClusterRef = "evil", "none"
+	change := func(spec func(*v1beta1.DNSZone)) *v1beta1.DNSZone {
+		above = above.DeepCopy()
+		above.Generation++
+		spec(above)
+		return above
+	}
+	for _, step := range []struct {
+		what       string
+		spec       func(*v1beta1.DNSZone)
+		own        bool
+		everywhere bool
+		parent     string
+	}{
+		{"a zone on no servers", func(*v1beta1.DNSZone) {}, true, false, ""},
+		{"another TTL", func(z *v1beta1.DNSZone) { z.Spec.TTL = new(int64(5)) }, false, false, ""},
+		{"an annotation", func(z *v1beta1.DNSZone) { z.Annotations = map[string]string{"a": "b"} }, false, false, ""},
+		{"another cluster that is none", func(z *v1beta1.DNSZone) { z.Spec.ClusterRef = "nowhere" }, true, false, ""},
+		{"servers of its own", func(z *v1beta1.DNSZone) { z.Spec.ClusterRef = "own" }, true, true, "evil"},
+		{"another TTL on servers", func(z *v1beta1.DNSZone) { z.Spec.TTL = new(int64(6)) }, false, false, "evil"},
+		{"no servers", func(z *v1beta1.DNSZone) { z.Spec.ClusterRef = "none" }, true, true, ""},
+	} {
+		told, everywhere := apply(change(step.spec))
+		if told["dns"] != 0 || told["evil"] > 0 != step.own || everywhere != step.everywhere {
+			t.Errorf("%s: told %v, everywhere: %t", step.what, told, everywhere)
+		}
+		parent := ""
+		if at := x.Zone(victim).parent; at != nil {
+			parent = at.Namespace
+		}
+		if parent != step.parent {
+			t.Errorf("%s: the zone above is %q, want %q", step.what, parent, step.parent)
+		}
+	}
+	if told, _ := apply(fakekube.Zone("example.test")); told["dns"] < many {
+		t.Errorf("a zone on the servers of %d below: told %v", many, told)
 	}
 }

@@ -262,7 +262,11 @@ func TestViewsTellWhomTheyTouch(t *testing.T) {
 		views := map[desired.ZoneKey]*desired.Zone{}
 		for step := range 80 {
 			key := c.step(t)
-			concerned := append(x.Apply(key), key)
+			concerned, everywhere := x.Apply(key)
+			concerned = append(concerned, key)
+			if everywhere {
+				concerned = append(concerned, c.informers.Keys(subject.ZoneKind.Kind, "")...)
+			}
 			after := statuses(t, c.informers, x, answers)
 			touched := map[desired.Key]bool{}
 			for _, k := range concerned {

@@ -105,13 +105,16 @@ func (r *Refresher) followEvents() error {
 
 func (r *Refresher) handleEvent(kind string, o metav1.Object, deleted bool) {
 	key := desired.Key{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
-	concerned := r.index.Apply(key)
+	concerned, everywhere := r.index.Apply(key)
 	if deleted {
 		r.publisher.Delete(key, o)
 	}
 	r.trackers.touchObjects(append(concerned, key)...)
-	if informers.DescribesServers(kind) {
+	switch {
+	case informers.DescribesServers(kind):
 		r.serversChanged()
+	case everywhere:
+		r.trackers.serversChanged()
 	}
 }
 
@@ -136,8 +139,12 @@ func (r *Refresher) WaitForObject(ctx context.Context, key desired.Key) error {
 
 // applyNow takes over what the caches hold of an object, before its event does.
 func (r *Refresher) applyNow(key desired.Key) {
-	if concerned := r.index.Apply(key); len(concerned) > 0 {
+	concerned, everywhere := r.index.Apply(key)
+	if len(concerned) > 0 {
 		r.trackers.touchObjects(append(concerned, key)...)
+	}
+	if everywhere {
+		r.trackers.serversChanged()
 	}
 }
 

@@ -43,10 +43,36 @@ func (t *tracker) followAll(named map[desired.Key]bool, everything bool) {
 	}
 }
 
-// followServers follows a change of instances or pods.
+// serversInterval is how often a tracker looks at all its zones because of changes of instances, pods and providers, and serversShare the part
+// of its time that this takes at most: anybody may have some, and change them all the time.
+const (
+	serversInterval = 100 * time.Millisecond
+	serversShare    = 5
+)
+
+// followServersInTurn is followServers, at once or, if the last time is not long ago, later.
+func (t *tracker) followServersInTurn(named map[desired.Key]bool, everything bool) {
+	began := time.Now()
+	if wait := t.serversAt.Sub(began); wait > 0 {
+		if !t.serversDue {
+			t.serversDue = true
+			time.AfterFunc(wait, func() { t.addNews(func(n *news) { n.servers = true }) })
+		}
+		return
+	}
+	t.serversDue = false
+	t.followServers(named, everything)
+	t.serversAt = time.Now().Add(max(serversInterval, (serversShare-1)*time.Since(began)))
+}
+
+// followServers follows a change of instances or pods, or of zones above some that share nothing with them.
 func (t *tracker) followServers(named map[desired.Key]bool, everything bool) {
 	for zone := range t.zones {
-		t.refreshZone(zone)
+		if key := desired.KeyOf(zone); t.objects[key] != nil {
+			t.followObject(key) // It may have another zone above.
+		} else {
+			t.refreshZone(zone)
+		}
 	}
 	for _, kind := range subject.FleetKinds {
 		for _, k := range t.refresher.informers.Keys(kind.Kind, t.namespace) {

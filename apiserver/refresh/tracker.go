@@ -58,6 +58,9 @@ type tracker struct {
 	objects   map[desired.Key]*trackedObject
 	// everything is true when all objects of the namespace are followed, not only those that watches name.
 	everything bool
+	// serversAt is when followServers may run next, serversDue true if it will.
+	serversAt  time.Time
+	serversDue bool
 	// pollingPaths is true while the paths to all zones are being asked.
 	pollingPaths bool
 	// Instances and clusters were all asked last at fleetsAsked, the largest with fleetQuestions.
@@ -233,7 +236,7 @@ func (t *tracker) handleNews() {
 		}
 	}
 	if n.servers {
-		t.followServers(named, everything)
+		t.followServersInTurn(named, everything)
 	}
 }
 

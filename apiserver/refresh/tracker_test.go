@@ -133,7 +133,7 @@ func (s stepper) step() {
 func (s stepper) hasNews() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.news.touched) > 0 || len(s.news.notified) > 0 || s.news.servers || s.news.interests
+	return len(s.news.touched) > 0 || len(s.news.notified) > 0 || s.news.servers || s.serversDue || s.news.interests
 }
 
 func (s stepper) askAll() {
@@ -364,4 +364,32 @@ func TestQuestionsAboutFleetsAreShared(t *testing.T) {
 	if n := asked.Load(); n != 2 {
 		t.Errorf("asked %d times when that was too long ago", n)
 	}
+}
+
+// Whoever changes servers all the time has the zones of all others looked at now and then, and they learn of the last change.
+func TestChangesOfServersAreFollowedInTurn(t *testing.T) {
+	w := newWorld(t)
+	w.Apply(fakekube.Zone("example.test"))
+	zone := desired.ZoneKey{Namespace: ns, Name: "example.test"}
+	w.Eventually("the zone is known", func() bool { return w.index.Zone(zone) != nil })
+	s := stepper{w, newTracker(w.ctx, w.Refresher, ns)}
+	s.interest()
+	s.step()
+
+	looks, last, began := 0, s.zones[zone].zone, time.Now()
+	for time.Since(began) < 3*serversInterval {
+		w.index.ServersChanged()
+		s.addNews(func(n *news) { n.servers = true })
+		s.handleNews()
+		if now := s.zones[zone].zone; now != last {
+			looks, last = looks+1, now
+		}
+	}
+	if most := 1 + int(time.Since(began)/serversInterval); looks == 0 || looks > most {
+		t.Errorf("the zone was looked at %d times, at most %d are due", looks, most)
+	}
+	s.Eventually("the last change is taken over", func() bool {
+		s.step()
+		return s.zones[zone].zone == w.index.Zone(zone)
+	})
 }

@@ -34,6 +34,8 @@ type Objects interface {
 	terminating(ctx context.Context, namespace string) (bool, error)
 	// instances are all instances.
 	instances(ctx context.Context) ([]*v1beta1.Bind9Instance, error)
+	// clustersOf are the Bind9Clusters of a namespace.
+	clustersOf(ctx context.Context, namespace string) ([]*v1beta1.Bind9Cluster, error)
 	// fleet decides on which servers zones are. It is made of all instances, clusters and grants.
 	fleet(ctx context.Context) (*membership.Fleet, error)
 	// liveFleet is fleet with the clusters and grants as they are stored at this moment; nil without an answer.
@@ -192,6 +194,14 @@ func (o *CachedObjects) instances(ctx context.Context) ([]*v1beta1.Bind9Instance
 	var list v1beta1.Bind9InstanceList
 	if err := o.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing instances: %w", err)
+	}
+	return pointersTo(list.Items), nil
+}
+
+func (o *CachedObjects) clustersOf(ctx context.Context, namespace string) ([]*v1beta1.Bind9Cluster, error) {
+	var list v1beta1.Bind9ClusterList
+	if err := o.reader.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing clusters: %w", err)
 	}
 	return pointersTo(list.Items), nil
 }

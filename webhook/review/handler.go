@@ -66,10 +66,11 @@ type Handler struct {
 // NewHandler knows every kind.
 func NewHandler(o Objects) *Handler {
 	r := &Handler{objects: o, kinds: map[schema.GroupKind]reviewFunc{
-		v1beta1.Kind("DNSZone"):       reviewFuncOf(func() *v1beta1.DNSZone { return &v1beta1.DNSZone{} }, zoneReviewer{o}.review),
-		v1beta1.Kind("Bind9Instance"): reviewFuncOf(func() *v1beta1.Bind9Instance { return &v1beta1.Bind9Instance{} }, instanceReviewer{o}.review),
-		v1alpha1.Kind("DNSEndpoint"):  reviewFuncOf(func() *v1alpha1.DNSEndpoint { return &v1alpha1.DNSEndpoint{} }, endpointReviewer{o}.review),
-		v1beta1.Kind("DNSProvider"):   reviewFuncOf(func() *v1beta1.DNSProvider { return &v1beta1.DNSProvider{} }, providerReviewer{o}.review),
+		v1beta1.Kind("DNSZone"):      reviewFuncOf(func() *v1beta1.DNSZone { return &v1beta1.DNSZone{} }, zoneReviewer{o}.review),
+		v1beta1.Kind(instanceKind):   reviewFuncOf(func() *v1beta1.Bind9Instance { return &v1beta1.Bind9Instance{} }, instanceReviewer{o}.review),
+		v1beta1.Kind(clusterKind):    reviewFuncOf(func() *v1beta1.Bind9Cluster { return &v1beta1.Bind9Cluster{} }, reviewCluster),
+		v1alpha1.Kind("DNSEndpoint"): reviewFuncOf(func() *v1alpha1.DNSEndpoint { return &v1alpha1.DNSEndpoint{} }, endpointReviewer{o}.review),
+		v1beta1.Kind(providerKind):   reviewFuncOf(func() *v1beta1.DNSProvider { return &v1beta1.DNSProvider{} }, providerReviewer{o}.review),
 	}, deletions: deletionReviewer{o}, timeout: reviewTimeout}
 	for _, kind := range v1beta1.RecordKinds {
 		r.kinds[v1beta1.Kind(kind.Kind)] = reviewFuncOf(kind.New, recordReviewer{objects: o}.review)

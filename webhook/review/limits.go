@@ -14,16 +14,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 )
 
-// Limits are how many DNSZones, DNSProviders and records a namespace may have of which no ZoneGrant says otherwise; 0 is any number. They
+// Limits are how many DNSZones, DNSProviders, instances and records a namespace may have of which no ZoneGrant says otherwise; 0 is any number. They
 // bound what one tenant costs the processes that all share, so a large object counts as several. Many creations at once may exceed them by what the caches have not seen yet.
 type Limits struct {
 	Zones, Providers int
+	// Instances limits Bind9Instances, with those that Bind9Clusters ask for (countInstances).
+	Instances int
 	// Records limits records and the endpoints of DNSEndpoints together. What is large or has names of many labels counts as several (weight).
 	Records int
 }
@@ -32,7 +35,7 @@ type Limits struct {
 type quota struct {
 	what, flag string
 	limit      int
-	// granted returns the same limit of a ZoneGrant.
+	// granted returns the same limit of a ZoneGrant; nil if these have none.
 	granted func(*v1beta1.NamespaceLimits) *int32
 	// have is what the caches hold, ofKind how many objects of the kind of the request.
 	have, ofKind int
@@ -52,8 +55,10 @@ func (l Limits) refusal(ctx context.Context, objects Objects, req admission.Requ
 		return "", err
 	}
 	limit, origin := q.limit, fmt.Sprintf("--%s of the webhook", q.flag)
-	if g, n := grantedLimit(grants, req.Namespace, q.granted); g != nil {
-		limit, origin = n, fmt.Sprintf("spec.limits of ZoneGrant %s", g.Name)
+	if q.granted != nil {
+		if g, n := grantedLimit(grants, req.Namespace, q.granted); g != nil {
+			limit, origin = n, fmt.Sprintf("spec.limits of ZoneGrant %s", g.Name)
+		}
 	}
 	if limit == 0 || q.have+q.adds <= limit {
 		return "", nil
@@ -78,18 +83,21 @@ func (l Limits) quotaOf(ctx context.Context, objects Objects, req admission.Requ
 		q.what, q.flag, q.limit, q.granted = "objects of kind DNSZone", "max-zones", l.Zones, func(l *v1beta1.NamespaceLimits) *int32 { return l.Zones }
 		have := objects.countObjects(req.Namespace, kind)
 		q.have, q.ofKind = have.weight, have.objects
-	case kind == "DNSProvider":
-		if req.Operation != admissionv1.Create {
-			return quota{}, nil
-		}
+	case kind == providerKind:
+		q.what, q.flag, q.limit, q.granted = "objects of kind DNSProvider", "max-providers", l.Providers, func(l *v1beta1.NamespaceLimits) *int32 { return l.Providers }
 		all, err := objects.fleet(ctx)
 		if err != nil {
 			return quota{}, err
 		}
-		q.what, q.flag, q.limit, q.granted = "objects of kind DNSProvider", "max-providers", l.Providers, func(l *v1beta1.NamespaceLimits) *int32 { return l.Providers }
-		q.have, q.adds = all.CountProviders(req.Namespace), 1
-		q.ofKind = q.have
-		return q, nil
+		for _, p := range all.ProvidersIn(req.Namespace) {
+			_, _, n := weigh(p)
+			q.have, q.ofKind = q.have+n, q.ofKind+1
+		}
+	case kind == instanceKind || kind == clusterKind:
+		q.what, q.flag, q.limit = "Bind9Instances, with those that Bind9Clusters ask for,", "max-instances", l.Instances
+		if q.have, q.ofKind, err = countInstances(ctx, objects, req.Namespace, kind); err != nil {
+			return quota{}, err
+		}
 	case kind == endpointKind || isRecordKind(kind):
 		q.what, q.flag, q.limit, q.granted = "records and endpoints of DNSEndpoints", "max-records", l.Records, func(l *v1beta1.NamespaceLimits) *int32 { return l.Records }
 		q.have, q.ofKind = objects.countObjects(req.Namespace, "").weight, objects.countObjects(req.Namespace, kind).objects
@@ -97,7 +105,7 @@ func (l Limits) quotaOf(ctx context.Context, objects Objects, req admission.Requ
 		return quota{}, nil
 	}
 	q.adds = weightOf(req.Kind.Kind, req.Object.Raw)
-	q.isLarge = q.adds > 1 && req.Kind.Kind != endpointKind
+	q.isLarge = q.adds > 1 && req.Kind.Kind != endpointKind && req.Kind.Kind != clusterKind
 	if req.Operation == admissionv1.Update {
 		q.adds -= weightOf(req.Kind.Kind, req.OldObject.Raw)
 	}
@@ -125,17 +133,55 @@ func grantedLimit(grants []*v1beta1.ZoneGrant, namespace string, limitOf func(*v
 	return from, limit
 }
 
-// endpointKind and zoneKind are kinds that are counted beside those of records.
+// countInstances counts what a namespace has of instances, and the objects of a kind. A cluster's instances are made later, by the fleet manager,
+// which is not reviewed: they count from when the cluster asks for them. Anybody may have one name a cluster: if more do than it asks for, all count.
+func countInstances(ctx context.Context, objects Objects, namespace, kind string) (weight, ofKind int, err error) {
+	instances, err := objects.instances(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	clusters, err := objects.clustersOf(ctx, namespace)
+	if err != nil {
+		return 0, 0, err
+	}
+	if kind == clusterKind {
+		ofKind = len(clusters)
+	}
+	members := map[string]int{} // by the name of their cluster
+	for _, i := range instances {
+		if i.Namespace != namespace {
+			continue
+		}
+		_, _, n := weigh(i)
+		if members[i.Spec.ClusterRef] += n; kind == instanceKind {
+			ofKind++
+		}
+	}
+	for _, c := range clusters {
+		_, _, n := weigh(c)
+		weight += max(n-members[c.Name], 0)
+	}
+	for _, n := range members {
+		weight += n
+	}
+	return weight, ofKind, nil
+}
+
+// endpointKind and the others are kinds that are counted beside those of records.
 const (
 	endpointKind = "DNSEndpoint"
 	zoneKind     = "DNSZone"
+	providerKind = "DNSProvider"
+	instanceKind = "Bind9Instance"
+	clusterKind  = "Bind9Cluster"
 )
 
 // weigh returns how many an object counts as: as one, or as its endpoints, or more if that takes more memory than so many of common size.
 // Caches hold its labels, its former names, of which a zone has none, and its spec, here as JSON. The controller has an entry for each label,
-// each value of a list, and each name above a name: there are no more of these than commas, and dots. Kinds without a limit count as nothing.
+// each value of a list, and each name above a name: there are no more of these than commas, and dots (countDots). A cluster counts as the
+// instances that it asks for. Kinds without a limit count as nothing.
 func weigh(o any) (namespace, kind string, n int) {
-	endpoints, sizeEach, entriesEach := 0, 1<<10, 16
+	endpoints, sizeEach, entriesEach, times := 0, 1<<10, 16, 1
 	var meta metav1.Object
 	var declared any
 	former := ""
@@ -150,14 +196,51 @@ func weigh(o any) (namespace, kind string, n int) {
 		meta, kind, declared = o, endpointKind, &o.Spec
 		former = formerNames(o)
 		endpoints = len(o.Spec.Endpoints)
+	case *v1beta1.DNSProvider:
+		meta, kind, declared = o, providerKind, &o.Spec
+		sizeEach, entriesEach = 16<<10, 16<<10
+	case *v1beta1.Bind9Instance:
+		meta, kind, declared = o, instanceKind, &o.Spec
+		sizeEach, entriesEach = 16<<10, 16<<10
+	case *v1beta1.Bind9Cluster:
+		meta, kind, declared = o, clusterKind, &o.Spec
+		sizeEach, entriesEach, times = 16<<10, 16<<10, max(1, replicasOf(o.Spec.Primary)+replicasOf(o.Spec.Secondary))
 	default:
 		return "", "", 0
 	}
 	labels, _ := json.Marshal(meta.GetLabels()) // What was decoded can be encoded.
 	spec, _ := json.Marshal(declared)
 	size := len(labels) + len(former) + len(spec)
-	entries := len(meta.GetLabels()) + bytes.Count(spec, []byte{'.'}) + bytes.Count(spec, []byte{','})
-	return meta.GetNamespace(), kind, max(endpoints, (size+sizeEach-1)/sizeEach, (entries+entriesEach-1)/entriesEach)
+	entries := len(meta.GetLabels()) + countDots(spec) + bytes.Count(spec, []byte{','})
+	return meta.GetNamespace(), kind, times * max(endpoints, (size+sizeEach-1)/sizeEach, (entries+entriesEach-1)/entriesEach)
+}
+
+// countDots counts the dots of a spec, those of deep names beyond the first five thrice: each stands for a name of its own in the controller and
+// the API server, which takes three times what other entries do. Names of hosts, reverse names of IPv4 and addresses have no more.
+func countDots(spec []byte) (n int) {
+	const shallow, times = 5, 3
+	inName := 0
+	for _, c := range spec {
+		switch c {
+		case '.':
+			if inName++; inName > shallow {
+				n += times
+			} else {
+				n++
+			}
+		case '"', ' ', ',':
+			inName = 0
+		}
+	}
+	return n
+}
+
+// replicasOf is how many instances of a role a cluster asks for.
+func replicasOf(role *v1beta1.RoleConfig) int {
+	if role == nil {
+		return 0
+	}
+	return int(ptr.Deref(role.Replicas, 1))
 }
 
 func formerNames(o metav1.Object) string { return o.GetAnnotations()[v1beta1.FormerNamesAnnotation] }
@@ -174,6 +257,12 @@ func emptyOf(kind string) metav1.Object {
 		return &v1beta1.DNSZone{}
 	case endpointKind:
 		return &v1alpha1.DNSEndpoint{}
+	case providerKind:
+		return &v1beta1.DNSProvider{}
+	case instanceKind:
+		return &v1beta1.Bind9Instance{}
+	case clusterKind:
+		return &v1beta1.Bind9Cluster{}
 	}
 	record, _ := v1beta1.RecordKindOf(kind)
 	return record.New()
@@ -204,7 +293,7 @@ func (c *objectCounts) of(namespace, kind string) (n count) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for of, part := range c.kinds[namespace] {
-		if kind == "" && of != zoneKind || kind == of {
+		if kind == of || kind == "" && (of == endpointKind || isRecordKind(of)) {
 			n.objects += part.objects
 			n.weight += part.weight
 		}

@@ -26,14 +26,20 @@ func (c counted) countLive(context.Context, string, string) (int, bool) {
 	return c.stored, c.stored >= 0
 }
 
-// A namespace gets as many zones, providers and records as a ZoneGrant says, or else a flag, whatever others have; changes of those that it
-// has go on.
+// A namespace gets as many zones, providers, instances and records as a ZoneGrant says, or else a flag, whatever others have; changes of those
+// that it has go on.
 func TestLimits(t *testing.T) {
 	zone := func(namespace, name string) string {
 		return fmt.Sprintf(`{kind: DNSZone, metadata: {name: %s, namespace: %s, uid: %[1]s}, spec: {zoneName: %[1]s.example, soaRecord: {primaryNs: ns1.example.net., adminEmail: a@example.net}}}`, name, namespace)
 	}
 	provider := func(namespace string) string {
 		return fmt.Sprintf(`{kind: DNSProvider, metadata: {name: new, namespace: %s}, spec: {rfc2136: {primaries: [{address: 192.0.2.1}]}}}`, namespace)
+	}
+	instance := func(namespace, cluster string) string {
+		return fmt.Sprintf(`{kind: Bind9Instance, metadata: {name: new, namespace: %s}, spec: {role: primary, clusterRef: %s}}`, namespace, cluster)
+	}
+	cluster := func(primaries, secondaries int) string {
+		return fmt.Sprintf(`{kind: Bind9Cluster, metadata: {name: new, namespace: full}, spec: {primary: {replicas: %d}, secondary: {replicas: %d}}}`, primaries, secondaries)
 	}
 	const record = `{kind: TXTRecord, metadata: {name: new, namespace: full}, spec: {name: new, text: [a]}}`
 	endpoints := func(n int) string {
@@ -55,6 +61,13 @@ func TestLimits(t *testing.T) {
 		&v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "full", Name: "a"}}, &v1beta1.TXTRecord{ObjectMeta: metav1.ObjectMeta{Namespace: "full", Name: "b"}},
 		&v1alpha1.DNSEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "full", Name: "e"}, Spec: v1alpha1.DNSEndpointSpec{Endpoints: []*v1alpha1.Endpoint{{}, {}}}},
 		&v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "a"}})
+	three := v1beta1.Bind9ClusterSpec{Primary: &v1beta1.RoleConfig{}, Secondary: &v1beta1.RoleConfig{Replicas: new(int32(2))}}
+	all = append(all, // Seven instances: one is made of the three that c asks for, and three are of d, which asks for one.
+		&v1beta1.Bind9Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "full", Name: "c"}, Spec: three},
+		&v1beta1.Bind9Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "full", Name: "d"}})
+	for name, of := range map[string]string{"c-0": "c", "d-0": "d", "d-1": "d", "d-2": "d", "alone": ""} {
+		all = append(all, &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "full", Name: name}, Spec: v1beta1.Bind9InstanceSpec{ClusterRef: of}})
+	}
 	grant := func(name, namespace string, l v1beta1.NamespaceLimits) client.Object {
 		return &v1beta1.ZoneGrant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.ZoneGrantSpec{Suffixes: []string{"elsewhere.example"}, Namespaces: []string{namespace}, Limits: &l}}
 	}
@@ -79,11 +92,14 @@ func TestLimits(t *testing.T) {
 		"a record of the kind left":  {record, "", two, 0, nil, ""},
 		"the record is still stored": {record, "", two, 1, nil, "--max-records"},
 		"a zone of another":          {zone("empty", "c"), "", two, -1, nil, ""},
+		"a large provider":           {strings.Replace(provider("full"), "name: new,", "name: new, labels: {a: "+strings.Repeat("x", 40<<10)+"},", 1), "", Limits{Providers: 4}, -1, nil, "has 2, and this adds 3, as it is large: "},
+		"a provider becomes large":   {strings.Replace(provider("full"), "name: new,", "name: new, labels: {a: "+strings.Repeat("x", 40<<10)+"},", 1), provider("full"), Limits{Providers: 3}, -1, nil, "has 2, and this adds 2, as it is large: "},
+		"a provider changes":         {strings.Replace(provider("full"), "192.0.2.1", "192.0.2.2", 1), provider("full"), two, -1, nil, ""},
 		"a provider of another":      {provider("empty"), "", two, -1, nil, ""},
 		"a change":                   {strings.Replace(zone("full", "a"), "spec: {", "spec: {ttl: 5, ", 1), zone("full", "a"), two, -1, nil, ""},
-		"one more is permitted":      {zone("full", "c"), "", Limits{3, 2, 4}, -1, nil, ""},
+		"one more is permitted":      {zone("full", "c"), "", Limits{Zones: 3, Providers: 2, Records: 4}, -1, nil, ""},
 		"there is no limit":          {zone("full", "c"), "", Limits{}, -1, nil, ""},
-		"the limit is of the other":  {zone("full", "c"), "", Limits{0, 2, 1}, -1, nil, ""},
+		"the limit is of the other":  {zone("full", "c"), "", Limits{Providers: 2, Records: 1}, -1, nil, ""},
 
 		"a large record":             {large(3), "", Limits{Records: 6}, -1, nil, "has 4, and this adds 3, as it is large: "},
 		"a large record fits":        {large(3), "", Limits{Records: 7}, -1, nil, ""},
@@ -91,13 +107,25 @@ func TestLimits(t *testing.T) {
 		"a record becomes larger":    {large(9), large(2), Limits{Records: 11}, -1, nil, ""},
 		"a record becomes less":      {large(2), large(9), Limits{Records: 1}, -1, nil, ""},
 		"large labels":               {strings.Replace(record, "name: new,", "name: new, labels: {a: "+strings.Repeat("x", 3000)+"},", 1), "", Limits{Records: 6}, -1, nil, "this adds 3, as it is large"},
-		"a deep name":                {strings.Replace(record, "name: new, text", "name: "+strings.Repeat("a.", 35)+"a, text", 1), "", Limits{Records: 6}, -1, nil, "this adds 3, as it is large: "},
-		"endpoints of deep names":    {strings.Replace(endpoints(2), "a.example", strings.Repeat("a.", 100)+"example", 1), endpoints(2), Limits{Records: 8}, -1, nil, "this adds 5: "},
+		"a deep name":                {strings.Replace(record, "name: new, text", "name: "+strings.Repeat("a.", 35)+"a, text", 1), "", Limits{Records: 6}, -1, nil, "this adds 6, as it is large: "},
+		"endpoints of deep names":    {strings.Replace(endpoints(2), "a.example", strings.Repeat("a.", 100)+"example", 1), endpoints(2), Limits{Records: 20}, -1, nil, "this adds 17: "},
 		"many labels":                {strings.Replace(record, "name: new,", "name: new, labels: {"+strings.Join(labels, ", ")+"},", 1), "", Limits{Records: 6}, -1, nil, "this adds 3, as it is large"},
 		"endpoints of reverse names": {strings.ReplaceAll(endpoints(4), "a.example", "1.0.0.10.in-addr.arpa"), endpoints(3), Limits{Records: 5}, -1, nil, ""},
 		"large endpoints":            {strings.Replace(endpoints(1), "192.0.2.1", strings.Repeat("x", 5000), 1), endpoints(1), Limits{Records: 6}, -1, nil, "this adds 4: "},
 		"a large zone":               {strings.Replace(zone("full", "c"), "spec: {", "spec: {clusterRef: "+strings.Repeat("x", 9000)+", ", 1), "", Limits{Zones: 3}, -1, nil, "this adds 2, as it is large: "},
 		"caches that lag":            {large(3), "", Limits{Records: 6}, 0, nil, ""},
+
+		"one instance too many":       {instance("full", "c"), "", Limits{Instances: 7}, -1, nil, "namespace full may have 7 Bind9Instances, with those that Bind9Clusters ask for, by --max-instances of the webhook, has 7, and this adds 1: "},
+		"one instance more":           {instance("full", "c"), "", Limits{Instances: 8}, -1, nil, ""},
+		"an instance of another":      {instance("empty", "c"), "", Limits{Instances: 1}, -1, nil, ""},
+		"instances are gone":          {instance("full", "c"), "", Limits{Instances: 7}, 4, nil, ""},
+		"a cluster too large":         {cluster(2, 3), "", Limits{Instances: 11}, -1, nil, "has 7, and this adds 5: "},
+		"a cluster":                   {cluster(2, 3), "", Limits{Instances: 12}, -1, nil, ""},
+		"a cluster without instances": {cluster(0, 0), "", Limits{Instances: 7}, -1, nil, "has 7, and this adds 1: "},
+		"a cluster grows":             {cluster(2, 3), cluster(2, 1), Limits{Instances: 8}, -1, nil, "has 7, and this adds 2: "},
+		"a cluster shrinks":           {cluster(1, 1), cluster(2, 1), Limits{Instances: 1}, -1, nil, ""},
+		"a large instance":            {strings.Replace(instance("full", "c"), "new,", "new, labels: {a: "+strings.Repeat("x", 40<<10)+"},", 1), "", Limits{Instances: 9}, -1, nil, "this adds 3, as it is large: "},
+		"a large cluster":             {strings.Replace(cluster(1, 1), "new,", "new, labels: {a: "+strings.Repeat("x", 20<<10)+"},", 1), "", Limits{Instances: 10}, -1, nil, "this adds 4: "},
 
 		"a grant raises":           {zone("full", "c"), "", two, -1, []client.Object{grant("g", "full", v1beta1.NamespaceLimits{Zones: n(3)})}, ""},
 		"a grant lowers":           {record, "", Limits{Records: 100}, -1, []client.Object{grant("g", "full", v1beta1.NamespaceLimits{Records: n(3)})}, "may have 3 records and endpoints of DNSEndpoints by spec.limits of ZoneGrant g, has 4, "},
@@ -170,6 +198,9 @@ func TestWeightsAreTheSame(t *testing.T) {
 		"labels of a zone":        {zoneKind, `{"metadata": {"name": "a", "labels": {"a": "` + text(9000, "x") + `"}}, "spec": {"zoneName": "a.example"}}`, 2},
 		"other annotations":       {zoneKind, `{"metadata": {"name": "a", "annotations": {"a": "` + text(9000, "x") + `"}}, "spec": {"zoneName": "a.example"}}`, 1},
 		"former names":            {endpointKind, `{"metadata": {"name": "a", "annotations": {"bindy.firestoned.io/former-names": "` + text(300, "a.example.org/A,") + `"}}, "spec": {}}`, 5},
+		"a host name":             {"MXRecord", `{"metadata": {"name": "a"}, "spec": {"name": "a.b.c.d.e", "priority": 10, "mailServer": "mail.a.b.c.example.org."}}`, 1},
+		"a deep host name":        {"MXRecord", `{"metadata": {"name": "a"}, "spec": {"name": "a", "priority": 10, "mailServer": "` + text(100, "a.") + `"}}`, 19},
+		"many addresses":          {"TXTRecord", `{"metadata": {"name": "a"}, "spec": {"name": "a", "text": ["v=spf1 ip4:192.0.2.1 ip4:192.0.2.2 ip4:192.0.2.3 -all"]}}`, 1},
 		"values":                  {"DNSRecord", `{"metadata": {"name": "a"}, "spec": {"name": "a", "type": "AAAA", "data": [` + text(99, `"::1",`) + `"::1"]}}`, 7},
 		"values of a selector": {zoneKind, `{"metadata": {"name": "a"}, "spec": {"zoneName": "a.example", "recordsFrom": [{"selector": {"matchExpressions": [
 			{"key": "a", "operator": "In", "values": [` + text(299, `"a",`) + `"a"]}]}}]}}`, 5},

@@ -22,6 +22,7 @@ type staticObjects struct {
 	servers    membership.FleetObjects
 	recordList []v1beta1.Record
 	clusters   map[types.NamespacedName]bool
+	namespaced []*v1beta1.Bind9Cluster
 	records    map[recordKey][]v1beta1.Record
 	endpoints  map[string][]*v1alpha1.DNSEndpoint
 	counts     objectCounts
@@ -49,6 +50,8 @@ func newStaticObjects(all ...client.Object) *staticObjects {
 			s.servers.Grants = append(s.servers.Grants, o)
 		case v1beta1.Record:
 			s.recordList = append(s.recordList, o)
+		case *v1beta1.Bind9Cluster:
+			s.namespaced = append(s.namespaced, o)
 		case *v1beta1.Bind9GlobalCluster:
 			s.servers.Clusters = append(s.servers.Clusters, o)
 		case *v1beta1.ClusterBind9Provider:
@@ -93,6 +96,10 @@ func (s *staticObjects) zoneCache() *membership.Cache { return s.members }
 
 func (s *staticObjects) instances(context.Context) ([]*v1beta1.Bind9Instance, error) {
 	return s.servers.Instances, nil
+}
+
+func (s *staticObjects) clustersOf(_ context.Context, namespace string) ([]*v1beta1.Bind9Cluster, error) {
+	return slices.DeleteFunc(slices.Clone(s.namespaced), func(c *v1beta1.Bind9Cluster) bool { return c.Namespace != namespace }), nil
 }
 
 // defaultHome is the namespace that Lockstep runs in unless it is installed differently.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
@@ -59,7 +60,7 @@ func (r zoneReviewer) review(ctx context.Context, zone, old *v1beta1.DNSZone) (R
 
 // What has to do with a name looks at all zones that have it, of all namespaces, and what has to do with a record at all zones of its namespace
 // that may select it by the same label: each is told of it. So a namespace has maxNamesakes zones of one name at most, each for servers of
-// its own, and maxAlike that select alike: a record belongs to one of them.
+// its own, and maxAlike that select alike, fewer if their selectors are large: a record belongs to one of them.
 const maxNamesakes, maxAlike = 100, 16
 
 // checkCrowd refuses one zone too many of a name, or that selects as others do.
@@ -69,10 +70,17 @@ func (r zoneReviewer) checkCrowd(zone, old *v1beta1.DNSZone) *field.Error {
 		return field.Invalid(spec.Child("zoneName"), zone.Spec.ZoneName, fmt.Sprintf(
 			"namespace %s has %d DNSZones of this name already, as many as it may: delete one of them, or use another namespace", zone.Namespace, maxNamesakes))
 	}
-	if (old == nil || !equality.Semantic.DeepEqual(old.Spec.RecordsFrom, zone.Spec.RecordsFrom)) && zones.CountAlike(zone) >= maxAlike {
+	if old != nil && equality.Semantic.DeepEqual(old.Spec.RecordsFrom, zone.Spec.RecordsFrom) {
+		return nil
+	}
+	if alike, adds := zones.WeighAlike(zone), membership.SelectionWeight(zone); alike+adds > maxAlike {
+		size := ""
+		if adds > 1 {
+			size = ", as its selectors have many labels and values"
+		}
 		return field.Invalid(spec.Child("recordsFrom"), field.OmitValueType{}, fmt.Sprintf(
-			"%d DNSZones of namespace %s already select records by the same label, or by none, as many as may: a record belongs to one zone; give the records of this "+
-				"one a label of their own, such as zone: %s, and select that", maxAlike, zone.Namespace, zone.Name))
+			"namespace %s may have %d DNSZones that select records by the same label, or by none, has %d, and this adds %d%s: a record belongs to one zone; give the "+
+				"records of this one a label of their own, such as zone: %s, and select that", zone.Namespace, maxAlike, alike, adds, size, zone.Name))
 	}
 	return nil
 }

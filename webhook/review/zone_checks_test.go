@@ -137,22 +137,31 @@ func TestZonesThatSelectAlike(t *testing.T) {
 	zone := func(namespace, name, recordsFrom string) string {
 		return fmt.Sprintf(`{kind: DNSZone, metadata: {name: %s, namespace: %s, uid: %[1]s}, spec: {zoneName: %[1]s.example, recordsFrom: [%[3]s], soaRecord: {primaryNs: ns1.example.net., adminEmail: a@example.net}}}`, name, namespace, recordsFrom)
 	}
-	const main, refusal = `{selector: {matchLabels: {zone: main}}}`, "16 DNSZones of namespace full already select records by the same label"
+	const main, refusal = `{selector: {matchLabels: {zone: main}}}`, "namespace full may have 16 DNSZones that select records by the same label, or by none, has 16, and this adds 1: "
+	exclusions := func(n int) string {
+		return "matchExpressions: [" + strings.Repeat("{key: a, operator: NotIn, values: ["+strings.Repeat("b, ", 50)+"]},", n) + "]"
+	}
 	for name, c := range map[string]struct {
 		object, old string
 		stored      int
 		want        string
 	}{
-		"one more":             {zone("full", "new", main), "", 15, ""},
-		"one too many":         {zone("full", "new", main), "", 16, refusal},
-		"with an exclusion":    {zone("full", "new", `{selector: {matchLabels: {zone: main}, matchExpressions: [{key: a, operator: NotIn, values: [b]}]}}`), "", 16, refusal},
-		"by its own label too": {zone("full", "new", `{selector: {matchLabels: {zone: main, own: a}}}`), "", 16, ""},
-		"one of several":       {zone("full", "new", `{selector: {matchLabels: {own: a}}}, `+main), "", 16, refusal},
-		"everything":           {zone("full", "new", `{selector: {}}`), "", 16, ""},
-		"another namespace":    {zone("empty", "new", main), "", 16, ""},
-		"nothing":              {zone("full", "new", ""), "", 16, ""},
-		"one of them":          {strings.Replace(zone("full", "z5", main), "spec: {", "spec: {ttl: 5, ", 1), zone("full", "z5", main), 20, ""},
-		"a changed one":        {zone("full", "new", main), zone("full", "new", ""), 16, refusal},
+		"one more":                 {zone("full", "new", main), "", 15, ""},
+		"one too many":             {zone("full", "new", main), "", 16, refusal},
+		"with an exclusion":        {zone("full", "new", `{selector: {matchLabels: {zone: main}, matchExpressions: [{key: a, operator: NotIn, values: [b]}]}}`), "", 16, refusal},
+		"by its own label too":     {zone("full", "new", `{selector: {matchLabels: {zone: main, own: a}}}`), "", 16, ""},
+		"many exclusions":          {zone("full", "new", "{selector: {"+exclusions(5)+"}}"), "", 16, ""},
+		"too many exclusions":      {zone("full", "new", "{selector: {"+exclusions(6)+"}}"), "", 0, "has 0, and this adds 20, as its selectors have many labels and values: "},
+		"too many in several":      {zone("full", "new", strings.Repeat("{selector: {"+exclusions(2)+"}},", 3)), "", 0, "has 0, and this adds 20, "},
+		"too many of namespaces":   {zone("full", "new", "{selector: {}, namespaceSelector: {"+exclusions(6)+"}}"), "", 0, "has 0, and this adds 20, "},
+		"exclusions beside others": {zone("full", "new", "{selector: {matchLabels: {zone: main}, "+exclusions(1)+"}}"), "", 12, ""},
+		"one zone more":            {zone("full", "new", "{selector: {matchLabels: {zone: main}, "+exclusions(1)+"}}"), "", 13, "has 13, and this adds 4, "},
+		"one of several":           {zone("full", "new", `{selector: {matchLabels: {own: a}}}, `+main), "", 16, refusal},
+		"everything":               {zone("full", "new", `{selector: {}}`), "", 16, ""},
+		"another namespace":        {zone("empty", "new", main), "", 16, ""},
+		"nothing":                  {zone("full", "new", ""), "", 16, ""},
+		"one of them":              {strings.Replace(zone("full", "z5", main), "spec: {", "spec: {ttl: 5, ", 1), zone("full", "z5", main), 20, ""},
+		"a changed one":            {zone("full", "new", main), zone("full", "new", ""), 16, refusal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stored []client.Object

@@ -155,25 +155,45 @@ func (c *Cache) ZonesNamed(zoneName string) []*v1beta1.DNSZone {
 func (c *Cache) CountNamesakes(zone *v1beta1.DNSZone) int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return countOthers(c.byOwnName[ownName{zone.Namespace, canonicalName(zone)}], zone)
+	return countOthers(c.byOwnName[ownName{zone.Namespace, canonicalName(zone)}], zone, func(*v1beta1.DNSZone) int { return 1 })
 }
 
-// CountAlike counts the other zones of a zone's namespace that are looked at for each record that a selector of the zone is looked at for: by
-// the label that the fewest zones require of all those which the selector does. Of several selectors, that with the most counts.
-func (c *Cache) CountAlike(zone *v1beta1.DNSZone) (most int) {
+// WeighAlike weighs (SelectionWeight) the other zones of a zone's namespace that are looked at for each record that a selector of the zone is
+// looked at for: by the label that the fewest zones require of all those which the selector does. Of several selectors, that with the most counts.
+func (c *Cache) WeighAlike(zone *v1beta1.DNSZone) (most int) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, label := range c.labelsOfZone(zone) {
-		most = max(most, countOthers(c.selectors[label], zone))
+		most = max(most, countOthers(c.selectors[label], zone, SelectionWeight))
 	}
 	return most
 }
 
-// countOthers counts the zones of a zone's namespace but itself.
-func countOthers(zones map[*zoneEntry]struct{}, zone *v1beta1.DNSZone) (n int) {
+// SelectionWeight returns as how many zones one counts to the records that it may select: each is compared with all labels and values of its
+// selectors.
+func SelectionWeight(zone *v1beta1.DNSZone) int {
+	const perZone = 16
+	terms := 0
+	add := func(s *metav1.LabelSelector) {
+		terms += len(s.MatchLabels) + len(s.MatchExpressions)
+		for i := range s.MatchExpressions {
+			terms += len(s.MatchExpressions[i].Values)
+		}
+	}
+	for i := range zone.Spec.RecordsFrom {
+		from := &zone.Spec.RecordsFrom[i]
+		if add(&from.Selector); from.NamespaceSelector != nil {
+			add(from.NamespaceSelector)
+		}
+	}
+	return 1 + terms/perZone
+}
+
+// countOthers counts the zones of a zone's namespace but itself, each as weight says.
+func countOthers(zones map[*zoneEntry]struct{}, zone *v1beta1.DNSZone, weight func(*v1beta1.DNSZone) int) (n int) {
 	for z := range zones {
 		if z.Namespace == zone.Namespace && z.Name != zone.Name {
-			n++
+			n += weight(z.DNSZone)
 		}
 	}
 	return n

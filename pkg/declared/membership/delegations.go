@@ -89,8 +89,8 @@ func delegatedNameOf(o *objectEntry) *delegatedName {
 	return nil
 }
 
-// sameStanding reports whether a change of a zone cannot refuse other zones, or permit them.
-func sameStanding(a, b *v1beta1.DNSZone) bool {
+// SameStanding reports whether a change of a zone cannot refuse other zones, or permit them.
+func SameStanding(a, b *v1beta1.DNSZone) bool {
 	const consent = v1beta1.AllowInstanceNamespacesAnnotation
 	return a.Annotations[consent] == b.Annotations[consent] && v1beta1.IsGoing(a) == v1beta1.IsGoing(b) &&
 		equality.Semantic.DeepEqual(placesAndServers(a), placesAndServers(b)) && sameArrivals(a, b)

@@ -94,14 +94,14 @@ func (f *Fleet) ProvidersOf(zone *v1beta1.DNSZone) []*v1beta1.DNSProvider {
 	return serving
 }
 
-// CountProviders counts the DNSProviders in a namespace.
-func (f *Fleet) CountProviders(namespace string) (n int) {
-	for key := range f.providers {
+// ProvidersIn lists the DNSProviders in a namespace, in no order.
+func (f *Fleet) ProvidersIn(namespace string) (all []*v1beta1.DNSProvider) {
+	for key, p := range f.providers {
 		if key.Namespace == namespace {
-			n++
+			all = append(all, p)
 		}
 	}
-	return n
+	return all
 }
 
 // RefersTo reports whether a zone names a DNSProvider. It must be of the zone's namespace: the provider's keys are that namespace's.

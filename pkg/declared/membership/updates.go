@@ -157,7 +157,7 @@ func (c *Cache) SetZone(zone *v1beta1.DNSZone) []Affected {
 		old, was := known.DNSZone, known.besides()
 		known.DNSZone = zone
 		asked := c.updateRequest(known, requestOf(zone))
-		if !sameStanding(old, zone) {
+		if !SameStanding(old, zone) {
 			return slices.Concat(asked, was, known.besides())
 		}
 		return asked

@@ -6,12 +6,11 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/netip"
-	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/lockstep-dns/lockstep/pkg/share"
 )
 
 const (
@@ -26,7 +25,8 @@ const (
 type handshakeListener struct {
 	net.Listener
 	config    *tls.Config
-	strangers strangers
+	// strangers are those that have not authenticated.
+	strangers *share.Connections
 	// accepted has what Accept returns.
 	accepted chan acceptResult
 	closed   context.Context
@@ -39,7 +39,7 @@ type acceptResult struct {
 }
 
 func newHandshakeListener(listener net.Listener, config *tls.Config) *handshakeListener {
-	l := &handshakeListener{Listener: listener, config: config, accepted: make(chan acceptResult)}
+	l := &handshakeListener{Listener: listener, config: config, strangers: share.NewConnections(maxStrangers), accepted: make(chan acceptResult)}
 	l.closed, l.close = context.WithCancel(context.Background())
 	go l.acceptAll()
 	return l
@@ -50,7 +50,7 @@ func (l *handshakeListener) acceptAll() {
 	for {
 		conn, err := l.Listener.Accept()
 		if err == nil {
-			l.strangers.add(conn)
+			l.strangers.Add(conn)
 			go l.handshake(conn)
 			continue
 		}
@@ -68,10 +68,10 @@ func (l *handshakeListener) handshake(conn net.Conn) {
 	if err := secured.HandshakeContext(ctx); err != nil {
 		klog.V(4).InfoS("handshake failed", "remote", conn.RemoteAddr(), "reason", err.Error())
 		closeRefused(conn)
-		l.strangers.remove(conn)
+		l.strangers.Remove(conn)
 		return
 	}
-	l.strangers.remove(conn)
+	l.strangers.Remove(conn)
 	l.deliver(acceptResult{conn: secured})
 }
 
@@ -110,48 +110,4 @@ func (l *handshakeListener) Accept() (net.Conn, error) {
 func (l *handshakeListener) Close() error {
 	l.close()
 	return l.Listener.Close()
-}
-
-// strangers are the connections of callers that have not authenticated, oldest first. A new one is never refused: if there are
-// too many, the oldest of the address that has the most goes. So whoever opens many pays for them, and not the few of others.
-type strangers struct {
-	mu    sync.Mutex
-	conns []net.Conn
-}
-
-func (s *strangers) add(conn net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.conns) >= maxStrangers {
-		i := s.oldestOfMost()
-		_ = s.conns[i].Close()
-		s.conns = slices.Delete(s.conns, i, i+1)
-	}
-	s.conns = append(s.conns, conn)
-}
-
-// oldestOfMost is the index of the oldest connection of the address that has the most.
-func (s *strangers) oldestOfMost() int {
-	counts := map[netip.Addr]int{}
-	var most netip.Addr
-	for _, conn := range s.conns {
-		address := addressOf(conn)
-		if counts[address]++; counts[address] > counts[most] {
-			most = address
-		}
-	}
-	return slices.IndexFunc(s.conns, func(conn net.Conn) bool { return addressOf(conn) == most })
-}
-
-func (s *strangers) remove(conn net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.conns = slices.DeleteFunc(s.conns, func(other net.Conn) bool { return other == conn })
-}
-
-func addressOf(conn net.Conn) netip.Addr {
-	if tcp, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap()
-	}
-	return netip.Addr{}
 }

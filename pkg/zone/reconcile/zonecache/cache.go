@@ -159,11 +159,18 @@ func (c *Cache) takeReleased(a membership.Affected, uid types.UID) bool {
 	return known == uid
 }
 
-// EnqueueAbove asks for passes over the zones above one that has appeared on servers or gone from them: while it is there,
-// it hides what they declare at or below its name.
+// EnqueueAbove asks for passes over the zones above one that has appeared on servers or goes from them: while it is there,
+// it hides what they declare at or below its name. Those on other servers are not looked at: anybody may have zones below theirs come and go.
 func (c *Cache) EnqueueAbove(zone *v1beta1.DNSZone) {
+	if c.Fleet == nil {
+		return
+	}
+	fleet, err := c.Fleet()
+	if err != nil {
+		return // The next pass over each of them finds out.
+	}
 	for _, name, _ := strings.Cut(zone.Spec.ZoneName, "."); name != ""; _, name, _ = strings.Cut(name, ".") {
-		for _, above := range c.Members.ZonesNamed(name) {
+		for _, above := range fleet.Sharing(zone, c.Members.ZonesNamed(name)) {
 			c.Enqueue(membership.KeyOfZone(above))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -151,6 +152,18 @@ func TestOtherZonesMatterOnCommonServers(t *testing.T) {
 		if diff := cmp.Diff(sorted(step.want), sorted(step.got)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}
+	}
+	queue := workqueue.NewTyped[ctrl.Request]()
+	c.SetQueue(queue)
+	c.Set(at("above", "example.com", "shared", 1))
+	c.Set(at("elsewhere", "example.com", "own", 1))
+	c.EnqueueAbove(at("sub", "sub.example.com", "shared", 1))
+	if got, _ := queue.Get(); got != of("above")[0] || queue.Len() > 0 {
+		t.Errorf("for a zone that appears or goes, %s is looked at, and %d more", got, queue.Len())
+	}
+	c.EnqueueAbove(at("stranger", "sub.example.com", "own", 1))
+	if queue.Len() > 0 {
+		t.Error("for a zone elsewhere, others are looked at")
 	}
 }
 
