@@ -186,8 +186,7 @@ func (x *Index) markRelated(zone *v1beta1.DNSZone) []Key {
 		return nil
 	}
 	related := x.members.ZonesBelow(name)
-	for name != "." {
-		name = rrset.ParentName(name)
+	for name := range rrset.NamesUpFrom(rrset.ParentName(name)) {
 		related = append(related, x.members.ZonesNamed(name)...)
 	}
 	var keys []Key
