@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
 )
 
@@ -112,7 +113,7 @@ func (f *Facts) judgeCertificates(all []Fact[Certificate], noun string) Finding 
 		}
 	}
 	if worst.Level == OK {
-		worst.Found = fmt.Sprintf("%s; the first expires %s", countOf(read, noun), first.UTC().Format(time.DateOnly))
+		worst.Found = fmt.Sprintf("%s; the first expires %s", status.CountOf(read, noun), first.UTC().Format(time.DateOnly))
 	}
 	return worst
 }
@@ -187,7 +188,7 @@ func judgeBundles(f *Facts) Finding {
 		}
 	}
 	if worst.Level == OK {
-		worst.Found = fmt.Sprintf("%s verify the certificates of the API server and of the webhook", countOf(len(all), "caBundle"))
+		worst.Found = fmt.Sprintf("%s verify the certificates of the API server and of the webhook", status.CountOf(len(all), "caBundle"))
 	}
 	return worst
 }
