@@ -60,7 +60,7 @@ func judgeStatuses(f *Facts) Finding {
 	}
 	if len(old) > 0 {
 		return warning(fmt.Sprintf("kubectl -n %s logs deployment/%s; docs/runbooks/alerts.md, LockstepStatusWritesFailing", f.Namespace, controllerName),
-			"%s of %d: %s", status.CountOf(len(old), "old status"), count, joinSome(old, "; "))
+			"old status of %d of %s: %s", len(old), status.CountOf(count, "object"), joinSome(old, "; "))
 	}
 	return ok("no old status among %s", status.CountOf(count, "object"))
 }
