@@ -33,7 +33,7 @@ func (s Signing) StatusOf(mirror *observe.Mirror) *v1beta1.DNSSECStatus {
 // StatusOf is how a zone is signed, without a policy, from what the server which signs it serves.
 func StatusOf(mirror *observe.Mirror) *v1beta1.DNSSECStatus {
 	keys, status := keySigningKeys(mirror), &v1beta1.DNSSECStatus{}
-	if len(keys) == 0 || !isFullySigned(mirror) {
+	if len(keys) == 0 || !IsWhole(mirror) {
 		return status
 	}
 	status.Signed = true
@@ -110,9 +110,6 @@ var requestTypes = []uint16{dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY}
 // maxRequest bounds the records of a request; one of more lacks signatures.
 const maxRequest = 128
 
-// IsWhole reports whether the whole zone is signed.
-func IsWhole(mirror *observe.Mirror) bool { return isFullySigned(mirror) }
-
 // HighestTTL is how long resolvers keep what a zone has, in seconds.
 func HighestTTL(mirror *observe.Mirror) (highest uint32) {
 	highest = mirror.SOA.TTL
@@ -125,8 +122,8 @@ func HighestTTL(mirror *observe.Mirror) (highest uint32) {
 // typeSigning is BIND's private type for how far the signing of a zone is: algorithm, key tag, removal, completion.
 const typeSigning = 65534
 
-// isFullySigned reports whether the zone has signatures and a chain of names, and no key that named is still signing with.
-func isFullySigned(mirror *observe.Mirror) bool {
+// IsWhole reports whether the whole zone is signed: it has signatures and a chain of names, and no key that named is still signing with.
+func IsWhole(mirror *observe.Mirror) bool {
 	at := func(rrtype uint16) rrset.RRset {
 		set, _ := mirror.Get(rrset.Key{Name: mirror.Zone, Type: rrtype})
 		return set
