@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/seq"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
 )
 
@@ -147,22 +148,15 @@ func isSigningPending(rdata string) bool {
 // SignedContent yields all of a signed copy but what named notes for itself: with the same keys it goes on from there. Each
 // signature has the TTL of what it signs (RFC 4034 section 3): a name's signatures are no RRset with one TTL.
 func SignedContent(mirror *observe.Mirror) iter.Seq[rrset.RRset] {
-	return func(yield func(rrset.RRset) bool) {
-		for set := range mirror.All() {
-			parts := []rrset.RRset{set}
-			switch set.Type {
-			case typeSigning:
-				continue
-			case dns.TypeRRSIG:
-				parts = signaturesBySignedTTL(set)
-			}
-			for _, part := range parts {
-				if !yield(part) {
-					return
-				}
-			}
+	return seq.FlatMap(mirror.All(), func(set rrset.RRset) iter.Seq[rrset.RRset] {
+		switch set.Type {
+		case typeSigning:
+			return slices.Values[[]rrset.RRset](nil)
+		case dns.TypeRRSIG:
+			return slices.Values(signaturesBySignedTTL(set))
 		}
-	}
+		return slices.Values([]rrset.RRset{set})
+	})
 }
 
 // signaturesBySignedTTL leaves out the signatures of named's own notes.
