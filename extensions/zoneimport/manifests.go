@@ -8,7 +8,6 @@ import (
 
 	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
@@ -152,7 +151,7 @@ func (m *manifestBuilder) declareSet(set placedSet) {
 	}
 	var ttl *int64
 	if set.TTL != zoneTTL {
-		ttl = ptr.To(int64(set.TTL))
+		ttl = new(int64(set.TTL))
 	}
 	if records := recordsOf(set.RRset, m.content.name, ttl); records != nil {
 		m.addRecords(set, records)
