@@ -53,8 +53,7 @@ func (a *Asker) transferKey(ctx context.Context, secret types.NamespacedName) (k
 
 // dropRefusedKey has a key read anew that a server did not accept.
 func (a *Asker) dropRefusedKey(secret types.NamespacedName, key *wire.Key, o observe.Observation) {
-	var we *wire.Error
-	if key != nil && errors.As(o.Err, &we) && we.TSIGError != 0 {
+	if we, ok := errors.AsType[*wire.Error](o.Err); key != nil && ok && we.TSIGError != 0 {
 		a.keys.Invalidate(secret, key)
 	}
 }

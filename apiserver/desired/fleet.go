@@ -114,8 +114,7 @@ func (x *Index) parentOf(zone *v1beta1.DNSZone, all *membership.Fleet) *ZoneKey 
 		return nil
 	}
 	var elsewhere *ZoneKey
-	for name != "." {
-		name = rrset.ParentName(name)
+	for name := range rrset.NamesUpFrom(rrset.ParentName(name)) {
 		parents, distances := x.members.ZonesNamed(name), map[*v1beta1.DNSZone]int{}
 		for _, z := range all.Sharing(zone, slices.Clone(parents)) {
 			distances[z] = -1

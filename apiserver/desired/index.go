@@ -192,8 +192,7 @@ func (x *Index) markRelated(zone *v1beta1.DNSZone) (keys []Key, elsewhere bool) 
 	}
 	all, below := x.fleetAt(x.generation.Load()), x.members.ZonesBelow(name)
 	var above []*v1beta1.DNSZone
-	for name != "." {
-		name = rrset.ParentName(name)
+	for name := range rrset.NamesUpFrom(rrset.ParentName(name)) {
 		above = append(above, x.members.ZonesNamed(name)...)
 	}
 	near := map[*v1beta1.DNSZone]struct{}{}

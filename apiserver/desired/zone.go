@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
@@ -70,28 +71,13 @@ func (z *Zone) Below(s observe.Server) []string {
 }
 
 // CutsIn are the names at or above those in an answer at which the zone declares a delegation, or below which its servers have another zone.
-func (z *Zone) CutsIn(m *dns.Msg) (cuts []string) {
-	zone, below := z.Declared.ZoneName(), z.allBelow()
-	for _, rr := range slices.Concat(m.Answer, m.Ns) {
-		names := []string{rr.Header().Name}
-		if cname, ok := rr.(*dns.CNAME); ok {
-			names = append(names, cname.Target)
-		}
-		for _, name := range names {
-			name, err := rrset.CanonicalName(name)
-			for ; err == nil && len(cuts) < maxCuts && name != zone && rrset.IsSubdomain(name, zone); name = rrset.ParentName(name) {
-				_, served := slices.BinarySearch(below, name)
-				if !slices.Contains(cuts, name) && (served || len(z.Declared.QuestionFor(rrset.Key{Name: name, Type: dns.TypeNS}).Want.Rdata) > 0) {
-					cuts = append(cuts, name)
-				}
-			}
-		}
-	}
-	return cuts
+func (z *Zone) CutsIn(m *dns.Msg) []string {
+	below := z.allBelow()
+	return dnssec.CutsIn(m, z.Declared.ZoneName(), func(name string) bool {
+		_, served := slices.BinarySearch(below, name)
+		return served || len(z.Declared.QuestionFor(rrset.Key{Name: name, Type: dns.TypeNS}).Want.Rdata) > 0
+	})
 }
-
-// maxCuts bounds CutsIn.
-const maxCuts = 64
 
 // HasBelow compares the zones below two zones.
 func (z *Zone) HasBelow(o *Zone) bool { return maps.EqualFunc(z.below, o.below, slices.Equal) }

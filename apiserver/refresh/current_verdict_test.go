@@ -14,9 +14,7 @@ import (
 func TestPanicEndsOneRequest(t *testing.T) {
 	w := newWorld(t)
 	w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	w.Apply(z)
-	w.Apply(w.Record(z, "www", "192.0.2.7"))
+	w.Declare("www")
 	www := desired.Key{Kind: "ARecord", Namespace: fakekube.Namespace, Name: "www"}
 	w.Eventually("the zone of the record is known", func() bool {
 		s, _ := w.index.Resolve(www)

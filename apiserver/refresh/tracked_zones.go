@@ -280,12 +280,14 @@ func (w *trackedZone) compareAnswers(was, now *observe.Observation) {
 
 // suspectChild marks the zone that a name of its parent is about: that of the delegation, or of its glue.
 func (w *trackedZone) suspectChild(name string) {
-	for len(w.children) > 0 && name != w.zone.Declared.ZoneName() && name != "." {
-		if child, below := w.children[name]; below {
+	if len(w.children) == 0 {
+		return
+	}
+	for at := range rrset.NamesBelow(w.zone.Declared.ZoneName(), name) {
+		if child, below := w.children[at]; below {
 			w.suspect(child)
 			return
 		}
-		name = rrset.ParentName(name)
 	}
 }
 

@@ -171,10 +171,7 @@ func (s stepper) expect(what, name string, want ...string) {
 func TestManyWatchersAreNotifiedOfTheEnd(t *testing.T) {
 	w := newWorld(t)
 	primary, secondary := w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	r := w.Record(z, "www", "192.0.2.7")
-	w.Apply(z)
-	w.Apply(r)
+	_, r := w.Declare("www")
 	www := desired.Key{Kind: "ARecord", Namespace: ns, Name: "www"}
 	w.Eventually("it is in sync", func() bool {
 		v := w.Verdicts(w.ctx, []desired.Key{www}, time.Now())[0]
@@ -244,10 +241,7 @@ func TestManyWatchersAreNotifiedOfTheEnd(t *testing.T) {
 func TestConfirmationEndsTheWaiting(t *testing.T) {
 	w := newWorld(t)
 	primary, _ := w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	r := w.Record(z, "www", "192.0.2.7")
-	w.Apply(z)
-	w.Apply(r)
+	z, _ := w.Declare("www")
 	w.Eventually("the objects are known", func() bool {
 		s, ok := w.index.Resolve(desired.Key{Kind: "ARecord", Namespace: ns, Name: "www"})
 		return ok && len(s.Zones) == 1 && len(s.Zones[0].Servers) == 2
@@ -280,9 +274,7 @@ func TestConfirmationEndsTheWaiting(t *testing.T) {
 func TestAheadOfThePrimariesIsConfirmed(t *testing.T) {
 	w := newWorld(t)
 	primary, secondary := w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	w.Apply(z)
-	w.Apply(w.Record(z, "www", "192.0.2.7"))
+	w.Declare("www")
 	key := desired.Key{Kind: "ARecord", Namespace: ns, Name: "www"}
 	w.Eventually("the objects are known", func() bool {
 		s, ok := w.index.Resolve(key)

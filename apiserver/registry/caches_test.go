@@ -29,11 +29,7 @@ func (w *world) level(primary, secondary *bind.Server, zone string) {
 func TestCachesOfAChangeThatNobodySaw(t *testing.T) {
 	w := newWorld(t)
 	primary, secondary := w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7\nother A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	r := w.Record(z, "www", "192.0.2.7")
-	w.Apply(z)
-	w.Apply(r)
-	w.Apply(w.Record(z, "other", "192.0.2.7"))
+	z, r := w.Declare("www", "other")
 	for _, name := range []string{"dnszone.example.test", "arecord.www", "arecord.other"} {
 		w.Eventually(name+" is in sync", func() bool { return states(w.get(name)) == allInStep })
 		if at := w.get(name).CachesExpireAt; at != nil {

@@ -13,10 +13,7 @@ func TestEachOfManyWatchersIsTold(t *testing.T) {
 	const many = 200 // more than twice as many as are needed to wait for them
 	w := newWorld(t)
 	primary, secondary := w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	r := w.Record(z, "www", "192.0.2.7")
-	w.Apply(z)
-	w.Apply(r)
+	_, r := w.Declare("www")
 	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 	from := w.list(query{namespace: ns}).ResourceVersion
 	var all []watching

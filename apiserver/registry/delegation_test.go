@@ -9,7 +9,6 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
-	"github.com/lockstep-dns/lockstep/test/fakekube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -56,10 +55,7 @@ func sendUpdate(t *testing.T, s *bind.Server, m *dns.Msg) {
 func TestDelegationHidesARecord(t *testing.T) {
 	w := newWorld(t)
 	primary, _ := w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www.sub A 192.0.2.7\nother A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	w.Apply(z)
-	w.Apply(w.Record(z, "www.sub", "192.0.2.7"))
-	w.Apply(w.Record(z, "other", "192.0.2.7"))
+	w.Declare("www.sub", "other")
 	events := w.watch(query{namespace: ns}, store.WatchOptions{})
 	events.until("arecord.www.sub", allInStep)
 

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/lockstep-dns/lockstep/apiserver/store"
-	"github.com/lockstep-dns/lockstep/test/fakekube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -17,10 +16,7 @@ func TestWatchesEndAndOthersGoOn(t *testing.T) {
 	going := newWorld(t)
 	going.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
 	staying := newReplica(going.Cluster)
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	www := going.Record(z, "www", "192.0.2.7")
-	going.Apply(z)
-	going.Apply(www)
+	_, www := going.Declare("www")
 	for _, w := range []*world{going, staying} {
 		w.Eventually("all is in sync", func() bool {
 			return w.get("arecord.www").Status.InSync && w.get("dnszone.example.test").Status.InSync

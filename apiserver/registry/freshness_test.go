@@ -18,10 +18,7 @@ import (
 func TestListUsesNoAnswerOlderThanTheDeclaration(t *testing.T) {
 	w := newWorld(t, func(o *testOptions) { o.MaxAge, o.Deadline = time.Hour, time.Minute })
 	primary, secondary := w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	r := w.Record(z, "www", "192.0.2.7")
-	w.Apply(z)
-	w.Apply(r)
+	z, r := w.Declare("www")
 	var last *syncv1.SyncStatus
 	listed := func() bool {
 		for _, s := range w.list(query{namespace: ns}).Items {
@@ -62,9 +59,7 @@ func TestRefusedKeyIsReadAgain(t *testing.T) {
 		}
 	})
 	w.Lagging(bind.Zone{Name: "example.test.", Records: "www A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	w.Apply(z)
-	w.Apply(w.Record(z, "www", "192.0.2.7"))
+	w.Declare("www")
 	w.Eventually("both refuse the old key", func() bool {
 		return states(w.get("arecord.www")) == "OutOfSync primary-0=Refused secondary-0=Refused"
 	})

@@ -24,10 +24,7 @@ import (
 func TestGetFollowsTheServers(t *testing.T) {
 	w := newWorld(t)
 	primary, secondary := w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	r := w.Record(z, "www", "192.0.2.7")
-	w.Apply(z)
-	w.Apply(r)
+	z, r := w.Declare("www")
 	for _, name := range []string{"dnszone.example.test", "arecord.www"} { // asking for the zone waits for its cache
 		if got, want := states(w.get(name)), "InSync primary-0=InSync secondary-0=InSync"; got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)

@@ -21,10 +21,7 @@ import (
 func TestNothingOfAnotherNamespaceIsTold(t *testing.T) {
 	w := newWorld(t)
 	w.Lagging(bind.Zone{Name: "example.test.", Records: "www A 192.0.2.7"})
-	own := fakekube.Zone("example.test", "primary", "secondary")
-	r := w.Record(own, "www", "192.0.2.7")
-	w.Apply(own)
-	w.Apply(r)
+	own, r := w.Declare("www")
 	rival := fakekube.Zone("example.test", "primary", "secondary") // of the same name, and younger
 	rival.Namespace, rival.Name = "secret-place", "secret-rival"
 	rival.CreationTimestamp = metav1.NewTime(time.Now().Add(time.Hour))

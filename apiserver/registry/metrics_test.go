@@ -18,10 +18,7 @@ func TestMetricsCountWhatIsDone(t *testing.T) {
 		fmt.Fprintf(&others, "\nh%d A 192.0.2.%d", i, i)
 	}
 	primary, secondary := w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7" + others.String()})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	r := w.Record(z, "www", "192.0.2.7")
-	w.Apply(z)
-	w.Apply(r)
+	w.Declare("www")
 	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 
 	before := w.metrics()

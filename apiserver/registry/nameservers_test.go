@@ -187,9 +187,7 @@ func TestVantageIsAsked(t *testing.T) {
 	v := &fakeVantage{}
 	w := newWorld(t, func(o *testOptions) { o.Vantages = []ask.Vantage{v} })
 	w.Lagging(bind.Zone{Name: "example.test.", Records: "www A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	w.Apply(z)
-	w.Apply(w.Record(z, "www", "192.0.2.7"))
+	w.Declare("www")
 	w.Eventually("the record is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 	w.list(query{namespace: ns})
 	if n := v.asked.Load(); n != 0 {

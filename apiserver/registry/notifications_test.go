@@ -127,10 +127,7 @@ const never = 24 * time.Hour
 // What a server tells is in the watch at once: nothing else asks the servers here.
 func TestWatchHearsOfChanges(t *testing.T) {
 	w, servers, _ := telling(t, never, bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	r := w.Record(z, "www", "192.0.2.7")
-	w.Apply(z)
-	w.Apply(r)
+	w.Declare("www")
 	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 	events := w.watch(query{namespace: ns}, store.WatchOptions{})
 	events.until("arecord.www", "InSync primary-0=InSync secondary-0=InSync")
@@ -248,10 +245,7 @@ func TestWatchOfManyNamespacesHardlyAsks(t *testing.T) {
 // A server that cannot be listened to is asked as often as if it had nothing to tell.
 func TestWatchWithoutNotices(t *testing.T) {
 	w, servers, ears := telling(t, 50*time.Millisecond, bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	r := w.Record(z, "www", "192.0.2.7")
-	w.Apply(z)
-	w.Apply(r)
+	w.Declare("www")
 	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 	events := w.watch(query{namespace: ns}, store.WatchOptions{})
 	events.until("arecord.www", "InSync primary-0=InSync secondary-0=InSync")

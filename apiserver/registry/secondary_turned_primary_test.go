@@ -38,10 +38,7 @@ func turnPrimary(t *testing.T, s *bind.Server) {
 func TestSecondaryTurnedPrimary(t *testing.T) {
 	w := newWorld(t)
 	primary, secondary := w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7\nmail A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	w.Apply(z)
-	w.Apply(w.Record(z, "www", "192.0.2.7"))
-	w.Apply(w.Record(z, "mail", "192.0.2.7"))
+	w.Declare("www", "mail")
 	for _, name := range []string{"arecord.www", "arecord.mail", "dnszone.example.test"} {
 		w.Eventually(name+" is in sync", func() bool { return states(w.get(name)) == allInStep })
 	}

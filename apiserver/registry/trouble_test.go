@@ -148,9 +148,7 @@ func atOdds(t *testing.T, w *world) (primary, other *bind.Server) {
 	other = bind.Start(t, bind.Options{Zones: []bind.Zone{file}, Transfer: w.Key})
 	w.Server("primary", v1beta1.RolePrimary, primary.Addr)
 	w.Server("secondary", v1beta1.RoleSecondary, other.Addr)
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	w.Apply(z)
-	w.Apply(w.Record(z, "www", "192.0.2.7"))
+	w.Declare("www")
 	return primary, other
 }
 
@@ -238,9 +236,7 @@ func TestSinceWhenAndUntilWhen(t *testing.T) {
 func TestSecondaryExpires(t *testing.T) {
 	w := newWorld(t)
 	primary, _ := w.Lagging(bind.Zone{Name: "example.test.", File: "$ORIGIN example.test.\n$TTL 300\n@ SOA ns1 hostmaster 10 5 1 7 60\n@ NS ns1\nns1 A 192.0.2.1\nwww A 192.0.2.7\n"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	w.Apply(z)
-	w.Apply(w.Record(z, "www", "192.0.2.7"))
+	w.Declare("www")
 	w.Eventually("it is in sync", func() bool { return states(w.get("arecord.www")) == allInStep })
 	primary.Stop()
 	var told []time.Time

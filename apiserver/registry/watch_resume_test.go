@@ -93,9 +93,7 @@ func TestNothingIsMissedBehindARevision(t *testing.T) {
 func TestGoingOnTellsNothingTwice(t *testing.T) {
 	w := newWorld(t, func(o *testOptions) { o.Deadline = time.Minute })
 	w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	w.Apply(z)
-	w.Apply(w.Record(z, "www", "192.0.2.7"))
+	w.Declare("www")
 	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync && w.get("dnszone.example.test").Status.InSync })
 	at := w.list(query{namespace: ns}).ResourceVersion
 	for range 5 {

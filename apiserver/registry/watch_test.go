@@ -132,11 +132,7 @@ func (w watching) quiet(server *bind.Server) {
 func TestWatchTellsWhatServersDo(t *testing.T) {
 	w := newWorld(t)
 	primary, secondary := w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7\nother A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	r := w.Record(z, "www", "192.0.2.7")
-	w.Apply(z)
-	w.Apply(r)
-	w.Apply(w.Record(z, "other", "192.0.2.7"))
+	z, r := w.Declare("www", "other")
 	w.Eventually("all is in sync", func() bool {
 		return w.get("arecord.www").Status.InSync && w.get("arecord.other").Status.InSync && w.get("dnszone.example.test").Status.InSync
 	})
@@ -181,9 +177,7 @@ func TestWatchTellsWhatServersDo(t *testing.T) {
 func TestWatchSeesPause(t *testing.T) {
 	w := newWorld(t)
 	w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	w.Apply(z)
-	w.Apply(w.Record(z, "www", "192.0.2.7"))
+	z, _ := w.Declare("www")
 	w.Eventually("it is in sync", func() bool { return w.get("dnszone.example.test").Status.InSync })
 	events := w.watch(query{namespace: ns}, store.WatchOptions{ResourceVersion: w.list(query{namespace: ns}).ResourceVersion})
 	for _, paused := range []string{"true", ""} {
@@ -201,10 +195,7 @@ func TestWatchSeesPause(t *testing.T) {
 func TestWatchBegins(t *testing.T) {
 	w := newWorld(t)
 	w.Lagging(bind.Zone{Name: "example.test.", Records: "www A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	r := w.Record(z, "www", "192.0.2.7")
-	w.Apply(z)
-	w.Apply(r)
+	z, r := w.Declare("www")
 	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 	zones := fields.SelectorFromSet(fields.Set{"kind": "DNSZone"})
 
@@ -273,9 +264,7 @@ func TestWatchBegins(t *testing.T) {
 func TestWatchBeginsNow(t *testing.T) {
 	w := newWorld(t, func(o *testOptions) { o.Deadline = time.Minute })
 	w.Lagging(bind.Zone{Name: "example.test.", Records: "www A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	w.Apply(z)
-	w.Apply(w.Record(z, "www", "192.0.2.7"))
+	z, _ := w.Declare("www")
 	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 	for _, rv := range []string{"", "0"} {
 		events := w.watch(query{namespace: ns}, store.WatchOptions{ResourceVersion: rv, SendInitialEvents: new(false), Bookmarks: true})
@@ -294,10 +283,7 @@ func TestWatchBeginsNow(t *testing.T) {
 func TestWatchBySelector(t *testing.T) {
 	w := newWorld(t)
 	primary, _ := w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	r := w.Record(z, "www", "192.0.2.7")
-	w.Apply(z)
-	w.Apply(r)
+	w.Declare("www")
 	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 	out := w.watch(query{namespace: ns, fields: fields.ParseSelectorOrDie("status.inSync=false,kind=ARecord")}, store.WatchOptions{Bookmarks: true})
 	out.quiet(primary)
@@ -401,10 +387,7 @@ func queries(t testing.TB, s *bind.Server) int {
 func TestWatchGoesOnAskingAfterChanges(t *testing.T) {
 	w := newWorld(t, func(o *testOptions) { o.Deadline = 500 * time.Millisecond })
 	primary, secondary := w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
-	z := fakekube.Zone("example.test", "primary", "secondary")
-	r := w.Record(z, "www", "192.0.2.7")
-	w.Apply(z)
-	w.Apply(r)
+	_, r := w.Declare("www")
 	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 	events := w.watch(query{namespace: ns}, store.WatchOptions{})
 	events.until("arecord.www", "InSync primary-0=InSync secondary-0=InSync")

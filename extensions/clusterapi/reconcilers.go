@@ -130,7 +130,7 @@ func (r *infrastructureReconciler) Reconcile(ctx context.Context, req ctrl.Reque
 	}
 	endpoint := effectiveEndpoint(o.Spec.ControlPlaneEndpoint, cluster)
 	facts := status.CAPTClusterFacts{
-		Generation: o.Generation, Owned: true, Endpoint: formatEndpoint(endpoint), FailureDomains: o.Spec.FailureDomains,
+		Generation: o.Generation, Endpoint: formatEndpoint(endpoint), FailureDomains: o.Spec.FailureDomains,
 		ListedDomains: r.clusters.kind.Version != "v1beta1", Timeouts: r.timeouts,
 	}
 	nameErr := r.lookAtName(ctx, cluster, bearer{o, infrastructureKind, cluster.GetName(), endpoint.Host}, &facts.Name)
@@ -157,7 +157,7 @@ func (r *controlPlaneReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		return ctrl.Result{}, err
 	}
 	endpoint := effectiveEndpoint(o.Spec.ControlPlaneEndpoint, cluster)
-	facts := status.CAPTControlPlaneFacts{Generation: o.Generation, Owned: true, Endpoint: formatEndpoint(endpoint), Version: o.Spec.Version, Timeouts: r.timeouts}
+	facts := status.CAPTControlPlaneFacts{Generation: o.Generation, Endpoint: formatEndpoint(endpoint), Version: o.Spec.Version, Timeouts: r.timeouts}
 	if name, is := refersTo(cluster, "infrastructureRef", infrastructureKind); is {
 		network := &infrastructure.CAPTCluster{}
 		if err := r.clusters.readChild(ctx, cluster, name, network); err != nil {

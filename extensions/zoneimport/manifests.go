@@ -8,7 +8,6 @@ import (
 
 	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
@@ -111,9 +110,9 @@ func (m *manifestBuilder) removeHidden(sets []placedSet) []placedSet {
 
 // delegationAbove returns the delegation that a name is at or below.
 func (m *manifestBuilder) delegationAbove(cuts map[string]struct{}, name string) (string, bool) {
-	for ; name != m.content.name && rrset.IsSubdomain(name, m.content.name); name = rrset.ParentName(name) {
-		if _, found := cuts[name]; found {
-			return name, true
+	for at := range rrset.NamesBelow(m.content.name, name) {
+		if _, found := cuts[at]; found {
+			return at, true
 		}
 	}
 	return "", false
@@ -124,10 +123,10 @@ func (m *manifestBuilder) redirectionAbove(redirected map[string]struct{}, name 
 	if len(redirected) == 0 {
 		return "", false
 	}
-	for name != m.content.name && rrset.IsSubdomain(name, m.content.name) {
-		name = rrset.ParentName(name)
-		if _, found := redirected[name]; found {
-			return name, true
+	for below := range rrset.NamesBelow(m.content.name, name) {
+		above := rrset.ParentName(below)
+		if _, found := redirected[above]; found {
+			return above, true
 		}
 	}
 	return "", false
@@ -152,7 +151,7 @@ func (m *manifestBuilder) declareSet(set placedSet) {
 	}
 	var ttl *int64
 	if set.TTL != zoneTTL {
-		ttl = ptr.To(int64(set.TTL))
+		ttl = new(int64(set.TTL))
 	}
 	if records := recordsOf(set.RRset, m.content.name, ttl); records != nil {
 		m.addRecords(set, records)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -28,7 +27,7 @@ func (m *manifestBuilder) declareZone() error {
 	}
 	m.zone = &v1beta1.DNSZone{Spec: v1beta1.DNSZoneSpec{
 		ZoneName: name,
-		TTL:      ptr.To(int64(m.content.soa.TTL)),
+		TTL:      new(int64(m.content.soa.TTL)),
 		RecordsFrom: []v1beta1.RecordSource{
 			{Selector: metav1.LabelSelector{MatchLabels: map[string]string{zoneLabel: m.zoneObject}}},
 		},
@@ -155,7 +154,7 @@ func (m *manifestBuilder) declareSOA() {
 		*timer.field = int64(*timer.value)
 	}
 	m.limitTimer("minimum", &soa.Minimum, 0)
-	spec.NegativeTTL = ptr.To(int64(soa.Minimum))
+	spec.NegativeTTL = new(int64(soa.Minimum))
 }
 
 func (m *manifestBuilder) limitTimer(name string, value *uint32, least uint32) {

@@ -38,8 +38,7 @@ func (r *contentReader) readZoneFile(stdin io.Reader, name, includeFrom string) 
 		open = folder.open
 	}
 	err = masterfile.Read(r.name, name, text, open, r.addParsed)
-	var wrong *masterfile.Error
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*masterfile.Error](err); ok {
 		return describeFileError(wrong, r.name, name)
 	}
 	return err

@@ -9,6 +9,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
+
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
 // judgeWebhooks looks for each webhook of the manifests, and compares what becomes of requests that it does not answer.
@@ -95,7 +97,7 @@ func (f *Facts) judgeEndpoints(read Fact[[]discoveryv1.EndpointSlice], service s
 		return failure(fmt.Sprintf("kubectl -n %s get deployment,pods -l app.kubernetes.io/component=%s", f.Namespace, strings.TrimPrefix(service, "lockstep-")),
 			"Service %s has no endpoint that is ready, and %d that are not", service, others)
 	}
-	return ok("Service %s has %s", service, countOf(ready, "ready endpoint"))
+	return ok("Service %s has %s", service, status.CountOf(ready, "ready endpoint"))
 }
 
 // slowAdmission is how long a review may take before writers notice.

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
 )
 
@@ -97,7 +98,7 @@ func verifyLeaf(chain []*x509.Certificate, bundle []byte, now time.Time) error {
 }
 
 // judgeCertificates judges some certificates, each by the bundle beside it.
-func (f *Facts) judgeCertificates(all []Fact[Certificate], noun string) Finding {
+func (f *Facts) judgeCertificates(all []Fact[Certificate]) Finding {
 	worst, read := ok(""), 0
 	var first time.Time
 	for _, c := range all {
@@ -112,7 +113,7 @@ func (f *Facts) judgeCertificates(all []Fact[Certificate], noun string) Finding 
 		}
 	}
 	if worst.Level == OK {
-		worst.Found = fmt.Sprintf("%s; the first expires %s", countOf(read, noun), first.UTC().Format(time.DateOnly))
+		worst.Found = fmt.Sprintf("%s; the first expires %s", status.CountOf(read, "certificate"), first.UTC().Format(time.DateOnly))
 	}
 	return worst
 }
@@ -125,15 +126,15 @@ func (f *Facts) unreadCertificate(c Fact[Certificate]) Finding {
 	return unread(c.Request, c.Err)
 }
 
-func judgeServing(f *Facts) Finding { return f.judgeCertificates(f.Serving, "certificate") }
+func judgeServing(f *Facts) Finding { return f.judgeCertificates(f.Serving) }
 
-func judgeClients(f *Facts) Finding { return f.judgeCertificates(f.Clients, "certificate") }
+func judgeClients(f *Facts) Finding { return f.judgeCertificates(f.Clients) }
 
 func judgeSidecarCertificates(f *Facts) Finding {
 	if len(f.Sidecars) == 0 {
 		return f.nothingOf(instanceKind, "there are no instances")
 	}
-	return f.judgeCertificates(f.Sidecars, "certificate")
+	return f.judgeCertificates(f.Sidecars)
 }
 
 // caBundle is one by which kube-apiserver verifies a server.
@@ -187,7 +188,7 @@ func judgeBundles(f *Facts) Finding {
 		}
 	}
 	if worst.Level == OK {
-		worst.Found = fmt.Sprintf("%s verify the certificates of the API server and of the webhook", countOf(len(all), "caBundle"))
+		worst.Found = fmt.Sprintf("%s verify the certificates of the API server and of the webhook", status.CountOf(len(all), "caBundle"))
 	}
 	return worst
 }

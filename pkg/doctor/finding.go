@@ -93,11 +93,3 @@ func (r Report) MarshalJSON() ([]byte, error) {
 func joinSome(texts []string, separator string) string {
 	return status.JoinSome(texts, status.Few, separator)
 }
-
-// countOf is a number with its noun: "1 zone", "2 zones".
-func countOf(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

@@ -400,11 +400,12 @@ func TestJudge(t *testing.T) {
 			}, "Servers rotation", Warning,
 			"dns/web since 2026-11-24T10:00:00Z", "lockstep-fleet",
 		},
-		"an old status": {
+		"old statuses": {
 			func(f *Facts) {
-				f.Objects[1].Value.Lagging = []LaggingObject{{at("dns", "www"), 3, 2, now.Add(-2 * time.Minute)}}
+				before := now.Add(-2 * time.Minute)
+				f.Objects[1].Value.Lagging = []LaggingObject{{at("dns", "www"), 3, 2, before}, {at("dns", "mail"), 2, 1, before}}
 			}, "Objects statuses", Warning,
-			"1 old status of 7: ARecord dns/www has generation 3, and a status of 2", "logs deployment/lockstep-controller",
+			"old status of 2 of 7 objects: ARecord dns/www has generation 3, and a status of 2; ARecord dns/mail has generation 2, and a status of 1", "logs deployment/lockstep-controller",
 		},
 		"a status that comes": {
 			func(f *Facts) { f.Objects[1].Value.Lagging = []LaggingObject{{at("dns", "www"), 3, 2, now}} }, "Objects statuses", OK, "no old status among 7 objects", "",

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
 // rotationGrace is how long the rotation of a key may take: every server has to know the new one first, and the former one is kept
@@ -41,7 +43,7 @@ func judgeKeys(f *Facts) Finding {
 	case denied != "" && read == 0:
 		return skippedFor("you may not " + denied)
 	case denied != "":
-		return ok("%s exist and can be used; you may not read the others", countOf(read, "Secret"))
+		return ok("%s exist and can be used; you may not read the others", status.CountOf(read, "Secret"))
 	}
-	return ok("%s exist and can be used", countOf(read, "Secret"))
+	return ok("%s exist and can be used", status.CountOf(read, "Secret"))
 }

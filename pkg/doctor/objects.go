@@ -60,9 +60,9 @@ func judgeStatuses(f *Facts) Finding {
 	}
 	if len(old) > 0 {
 		return warning(fmt.Sprintf("kubectl -n %s logs deployment/%s; docs/runbooks/alerts.md, LockstepStatusWritesFailing", f.Namespace, controllerName),
-			"%s of %d: %s", countOf(len(old), "old status"), count, joinSome(old, "; "))
+			"old status of %d of %s: %s", len(old), status.CountOf(count, "object"), joinSome(old, "; "))
 	}
-	return ok("no old status among %s", countOf(count, "object"))
+	return ok("no old status among %s", status.CountOf(count, "object"))
 }
 
 // isDeclaration is true for kinds that people write for a name: what is wrong with such an object is its author's.
@@ -99,7 +99,7 @@ func judgeReady(f *Facts) Finding {
 		}
 	}
 	if level == OK {
-		return ok("none of %s is reported as not ready", countOf(total, "object"))
+		return ok("none of %s is reported as not ready", status.CountOf(total, "object"))
 	}
 	reasons := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
 	var texts []string

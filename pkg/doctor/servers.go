@@ -40,7 +40,7 @@ func judgeReachable(f *Facts) Finding {
 	case len(silent) > 0:
 		return failure(remedy, "%d of %d servers do not serve: %s", len(silent), all, joinSome(silent, "; "))
 	}
-	return ok("the API server reaches %s", countOf(all, "server"))
+	return ok("the API server reaches %s", status.CountOf(all, "server"))
 }
 
 // silentPods lists the pods of instances that do not answer, or are not ready to; all counts the pods.
@@ -82,7 +82,7 @@ func judgeSidecars(f *Facts) Finding {
 	if asked == 0 {
 		return ok("there are none")
 	}
-	return ok("the API server reaches %s", countOf(asked, "sidecar"))
+	return ok("the API server reaches %s", status.CountOf(asked, "sidecar"))
 }
 
 // badStates are states of a server that time does not mend.
@@ -171,9 +171,9 @@ func judgeRotation(f *Facts) Finding {
 	}
 	switch {
 	case len(overdue) > 0:
-		return warning(remedy, "the keys of %s are due: %s", countOf(len(overdue), "instance"), joinSome(overdue, ", "))
+		return warning(remedy, "the keys of %s are due: %s", status.CountOf(len(overdue), "instance"), joinSome(overdue, ", "))
 	case rotated == 0:
 		return f.nothingOf(instanceKind, "no instance rotates its keys")
 	}
-	return ok("the keys of %s are rotated in time", countOf(rotated, "instance"))
+	return ok("the keys of %s are rotated in time", status.CountOf(rotated, "instance"))
 }

@@ -128,9 +128,11 @@ func (e *serverAnswer) knows(k rrset.Key) bool {
 
 // isWildcardData recognizes the data of a declared wildcard above: whether it is at the name itself, a query does not show.
 func (d *DesiredState) isWildcardData(have rrset.RRset) bool {
-	for name := have.Name; len(have.Rdata) > 0 && name != d.ZoneName() && name != "."; {
-		name = rrset.ParentName(name)
-		if w := d.desiredAt(rrset.Key{Name: "*." + name, Type: have.Type}); w.TTL == have.TTL && slices.Equal(w.Rdata, have.Rdata) {
+	if len(have.Rdata) == 0 {
+		return false
+	}
+	for name := range rrset.NamesBelow(d.ZoneName(), have.Name) {
+		if w := d.desiredAt(rrset.Key{Name: "*." + rrset.ParentName(name), Type: have.Type}); w.TTL == have.TTL && slices.Equal(w.Rdata, have.Rdata) {
 			return true
 		}
 	}

@@ -282,8 +282,7 @@ func answerState(o observe.Observation) (syncv1.ServerState, string) {
 // transferState is the state of a server that answers for the zone but whose data could not be transferred: whether it is as declared is
 // unknown.
 func transferState(o observe.Observation) (syncv1.ServerState, string) {
-	var we *wire.Error
-	if errors.As(o.Err, &we) && (we.Rcode != dns.RcodeSuccess || we.TSIGError != 0) {
+	if we, ok := errors.AsType[*wire.Error](o.Err); ok && (we.Rcode != dns.RcodeSuccess || we.TSIGError != 0) {
 		return syncv1.StateRefused, "answers queries, but its data cannot be compared: the zone transfer " + we.Detail()
 	}
 	return syncv1.StateUnreachable, o.Message()

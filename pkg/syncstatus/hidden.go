@@ -39,21 +39,15 @@ func hidingDelegation(desired *source.Zone, m *observe.Mirror, k rrset.Key) (cut
 	if !m.HasCuts() {
 		return cut, false
 	}
-	for name := range namesUpTo(m.Zone, k.Name) {
+	for name := range rrset.NamesUpFrom(k.Name) {
 		if cut, found = undeclaredCut(desired, m, name); found && desired.Hides(cut.Key, k) {
 			return cut, true
 		}
-	}
-	return rrset.RRset{}, false
-}
-
-// namesUpTo yields a name and those above it, up to that of the zone.
-func namesUpTo(zone, name string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for rrset.IsSubdomain(name, zone) && yield(name) && name != zone {
-			name = rrset.ParentName(name)
+		if name == m.Zone {
+			break
 		}
 	}
+	return rrset.RRset{}, false
 }
 
 // HidesOthers reports whether a change of a server's content at a name can affect what is declared below it.
@@ -84,7 +78,7 @@ func IsBelowOtherZone(answers map[rrset.Key]observe.Answer, name string) bool {
 
 // zoneAbove is the one with the longest name.
 func zoneAbove(answers askedAnswers, name string) (zone string, found bool) {
-	for above := range namesUpTo(".", name) {
+	for above := range rrset.NamesUpFrom(name) {
 		if a, asked := answers[rrset.Key{Name: above, Type: dns.TypeSOA}]; asked && a.Differs() {
 			return above, true
 		}

@@ -91,13 +91,11 @@ func (ev *Evaluation) nameServer(name string) syncv1.NameServer {
 // isAnsweredElsewhere reports whether the answer at a name inside the zone does not follow from the content at that name: it is below a
 // delegation, or a wildcard may answer for it (RFC 4592).
 func (ev *Evaluation) isAnsweredElsewhere(m *observe.Mirror, name string) bool {
-	for above := name; above != "" && above != ev.ZoneName(); above = rrset.ParentName(above) {
-		if _, delegated := m.Get(rrset.Key{Name: above, Type: dns.TypeNS}); delegated {
+	for at := range rrset.NamesBelow(ev.ZoneName(), name) {
+		if _, delegated := m.Get(rrset.Key{Name: at, Type: dns.TypeNS}); delegated {
 			return true
 		}
-	}
-	for above := rrset.ParentName(name); above != "" && rrset.IsSubdomain(above, ev.ZoneName()); above = rrset.ParentName(above) {
-		for range m.At("*." + above) {
+		for range m.At("*." + rrset.ParentName(at)) {
 			return true
 		}
 	}
@@ -184,8 +182,8 @@ func (ev *Evaluation) delegatedBy(parent *Evaluation) status.Verdict {
 
 // isCutAbove reports whether a zone's content has a delegation between the zone and a name.
 func isCutAbove(m *observe.Mirror, name string) bool {
-	for name = rrset.ParentName(name); name != m.Zone && rrset.IsSubdomain(name, m.Zone); name = rrset.ParentName(name) {
-		if _, delegated := m.Get(rrset.Key{Name: name, Type: dns.TypeNS}); delegated {
+	for above := range rrset.NamesBelow(m.Zone, rrset.ParentName(name)) {
+		if _, delegated := m.Get(rrset.Key{Name: above, Type: dns.TypeNS}); delegated {
 			return true
 		}
 	}

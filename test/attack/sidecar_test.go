@@ -268,8 +268,7 @@ func TestAttack03Redirect(t *testing.T) {
 		"create": v.client.CreateZone(t.Context(), p.Address, bindcar.CreateZone{ZoneName: "shop." + victimZone, ZoneType: bindcar.Primary}),
 		"delete": v.client.DeleteZone(t.Context(), p.Address, victimZone, ""),
 	} {
-		var e *bindcar.Error
-		if !errors.As(err, &e) || e.Code != http.StatusTemporaryRedirect {
+		if e, ok := errors.AsType[*bindcar.Error](err); !ok || e.Code != http.StatusTemporaryRedirect {
 			t.Errorf("%s: %v", request, err)
 		}
 	}

@@ -30,8 +30,7 @@ func addressOf(zone, address string) rrset.RRset {
 // isReason fails the test unless an error has a reason and a remedy.
 func isReason(t *testing.T, err error, reason string) {
 	t.Helper()
-	var failure *host.Error
-	if !errors.As(err, &failure) || failure.Reason != reason || failure.Remedy == "" {
+	if failure, ok := errors.AsType[*host.Error](err); !ok || failure.Reason != reason || failure.Remedy == "" {
 		t.Errorf("error %v (%+v), want reason %s and a remedy", err, failure, reason)
 		return
 	}
@@ -152,16 +151,14 @@ func TestNoQuorum(t *testing.T) {
 	}
 	w.etcd.Stop(0)
 	if _, _, err := hosttest.Sync(t.Context(), b, zone, second); err != nil {
-		var failure *host.Error
-		if !errors.As(err, &failure) || !failure.Temporary {
+		if failure, ok := errors.AsType[*host.Error](err); !ok || !failure.Temporary {
 			t.Fatal(err)
 		}
 	}
 	w.etcd.Stop(1)
 	servers.Eventually(t, "the reason is not NoQuorum", func() error {
 		_, _, err := hosttest.Sync(t.Context(), b, zone, first)
-		var failure *host.Error
-		if errors.As(err, &failure) && failure.Reason == "NoQuorum" {
+		if failure, ok := errors.AsType[*host.Error](err); ok && failure.Reason == "NoQuorum" {
 			return nil
 		}
 		return fmt.Errorf("%w", err)

@@ -50,29 +50,68 @@ func WithClock(t testing.TB, off time.Duration, start func()) {
 	start()
 }
 
-// Start runs a program until the test ends, with its log in a directory, and waits until it serves zones at an address, which
-// named.Reserve gave.
-func Start(t testing.TB, dir, program string, args []string, at netip.AddrPort, zones []string) {
+// Program is a program as it is started.
+type Program struct {
+	Path string
+	Args []string
+	// Env are variables beside those of the test.
+	Env []string
+	// Listens are the addresses, given by named.Reserve, that it will listen on.
+	Listens []netip.AddrPort
+}
+
+// Process is a program that runs, and can be killed and started again.
+type Process struct {
+	t       testing.TB
+	program Program
+	log     string
+	cmd     *exec.Cmd
+}
+
+// Launch runs a program until the test ends; if that fails, it shows the end of the program's log.
+func Launch(t testing.TB, program Program) *Process {
 	t.Helper()
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.Command(program, args...)
-	command.Stdout, command.Stderr = log, log
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	named.Release(t, at)
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p := &Process{t: t, program: program, log: filepath.Join(t.TempDir(), "log")}
+	p.Start()
 	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-		_ = log.Close()
-		if text, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
-			t.Logf("log of %s at %s:\n%s", program, at, text)
+		p.Kill()
+		if text, err := os.ReadFile(p.log); err == nil && t.Failed() {
+			t.Logf("the end of the log of %s %v:\n%s", program.Path, program.Args, text[max(0, len(text)-10_000):])
 		}
 	})
+	return p
+}
+
+// Start runs the program again.
+func (p *Process) Start() {
+	p.t.Helper()
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer log.Close()
+	p.cmd = exec.Command(p.program.Path, p.program.Args...)
+	p.cmd.Env = append(os.Environ(), p.program.Env...)
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	named.Release(p.t, p.program.Listens...)
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Kill ends the process, if it runs.
+func (p *Process) Kill() {
+	if p.cmd.ProcessState == nil {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+	}
+}
+
+// Start launches a program, and waits until it serves zones at an address, which named.Reserve gave.
+func Start(t testing.TB, program string, args []string, at netip.AddrPort, zones []string) {
+	t.Helper()
+	Launch(t, Program{Path: program, Args: args, Listens: []netip.AddrPort{at}})
 	for _, zone := range zones {
 		waitServed(t, at, zone)
 	}

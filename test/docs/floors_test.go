@@ -4,7 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,9 +20,8 @@ const module = "github.com/lockstep-dns/lockstep/"
 // on which floor.
 func TestFloors(t *testing.T) {
 	floors := readFloors(t)
-	rooms := slices.Collect(maps.Keys(floors))
 	roomOf := func(folder string) string {
-		for _, room := range rooms {
+		for room := range floors {
 			if folder == room || strings.HasPrefix(folder, room+"/") {
 				return room
 			}
@@ -30,7 +29,7 @@ func TestFloors(t *testing.T) {
 		return ""
 	}
 	seen := map[string]bool{}
-	for folder, imports := range productImports(t, "apiserver", "cmd", "extensions", "manifests", "pkg", "webhook") {
+	for folder, imports := range productImports(t) {
 		room := roomOf(folder)
 		if room == "" {
 			t.Errorf("%s is on no floor: add its room to the table in docs/architecture.md", folder)
@@ -43,7 +42,7 @@ func TestFloors(t *testing.T) {
 			}
 		}
 	}
-	for _, room := range rooms {
+	for room := range floors {
 		if !seen[room] {
 			t.Errorf("docs/architecture.md has a room %s that has no package", room)
 		}
@@ -67,35 +66,47 @@ func readFloors(t *testing.T) map[string]int {
 	return floors
 }
 
-// productImports returns what each package below the folders imports of the module, tests aside.
-func productImports(t *testing.T, folders ...string) map[string]map[string]bool {
+// productImports returns what each package imports of the module, tests aside.
+func productImports(t *testing.T) map[string]map[string]bool {
 	imports := map[string]map[string]bool{}
-	for _, top := range folders {
-		err := filepath.WalkDir(filepath.Join(Root, top), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
-			if err != nil {
-				return err
-			}
-			folder, err := filepath.Rel(Root, filepath.Dir(path))
-			if err != nil {
-				return err
-			}
-			if imports[folder] == nil {
-				imports[folder] = map[string]bool{}
-			}
-			for _, spec := range file.Imports {
-				if imported, ok := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module); ok {
-					imports[folder][imported] = true
-				}
-			}
-			return nil
-		})
+	for name, text := range goFiles(t, false, slices.Concat(rooms, []string{"manifests"})...) {
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
 		if err != nil {
 			t.Fatal(err)
 		}
+		folder := filepath.Dir(name)
+		if imports[folder] == nil {
+			imports[folder] = map[string]bool{}
+		}
+		for _, spec := range file.Imports {
+			if imported, ok := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module); ok {
+				imports[folder][imported] = true
+			}
+		}
 	}
 	return imports
+}
+
+// rooms are the folders with the product's code.
+var rooms = []string{"apiserver", "cmd", "extensions", "pkg", "webhook"}
+
+// goFiles yields the Go files below some folders by their names below the root: those of tests, or the others.
+func goFiles(t *testing.T, tests bool, folders ...string) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for _, folder := range folders {
+			err := filepath.WalkDir(filepath.Join(Root, folder), func(path string, _ fs.DirEntry, err error) error {
+				if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") != tests {
+					return err
+				}
+				text, err := os.ReadFile(path)
+				if name, _ := filepath.Rel(Root, path); err == nil && !yield(name, text) {
+					return fs.SkipAll
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }

@@ -4,10 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,28 +32,19 @@ var ownWays = map[string]string{
 // connects otherwise has its reason above.
 func TestOneWayOut(t *testing.T) {
 	used := map[string]bool{}
-	for _, room := range []string{"apiserver", "cmd", "extensions", "pkg", "webhook"} {
-		err := filepath.WalkDir(filepath.Join(Root, room), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
+	for name, text := range goFiles(t, false, rooms...) {
+		found := connecting.Find(withoutComments(text))
+		if found == nil {
+			continue
+		}
+		isOwn := false
+		for way := range ownWays {
+			if name == way || strings.HasSuffix(way, "/") && strings.HasPrefix(name, way) {
+				used[way], isOwn = true, true
 			}
-			text, err := os.ReadFile(path)
-			found := connecting.Find(withoutComments(text))
-			if err != nil || found == nil {
-				return err
-			}
-			name, err := filepath.Rel(Root, path)
-			for way := range ownWays {
-				if name == way || strings.HasSuffix(way, "/") && strings.HasPrefix(name, way) {
-					used[way] = true
-					return err
-				}
-			}
+		}
+		if !isOwn {
 			t.Errorf("%s connects with %s: use pkg/dns/outbound", name, found)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
 		}
 	}
 	for _, way := range slices.Sorted(maps.Keys(ownWays)) {
@@ -71,36 +59,27 @@ func TestOneWayOut(t *testing.T) {
 func TestHTTPClientsAreBounded(t *testing.T) {
 	needed := map[string]string{"Client": "CheckRedirect", "Transport": "MaxResponseHeaderBytes"}
 	found := map[string]int{}
-	for _, room := range []string{"apiserver", "cmd", "extensions", "pkg", "webhook"} {
-		err := filepath.WalkDir(filepath.Join(Root, room), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			for node := range ast.Preorder(file) {
-				literal, ok := node.(*ast.CompositeLit)
-				if !ok {
-					continue
-				}
-				kind, ok := literal.Type.(*ast.SelectorExpr)
-				if !ok {
-					continue
-				}
-				if of, ok := kind.X.(*ast.Ident); !ok || of.Name != "http" || needed[kind.Sel.Name] == "" {
-					continue
-				}
-				found[kind.Sel.Name]++
-				if !slices.ContainsFunc(literal.Elts, func(e ast.Expr) bool { return isField(e, needed[kind.Sel.Name]) }) {
-					t.Errorf("%s: an http.%s without %s", path, kind.Sel.Name, needed[kind.Sel.Name])
-				}
-			}
-			return nil
-		})
+	for name, text := range goFiles(t, false, rooms...) {
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
+		}
+		for node := range ast.Preorder(file) {
+			literal, ok := node.(*ast.CompositeLit)
+			if !ok {
+				continue
+			}
+			kind, ok := literal.Type.(*ast.SelectorExpr)
+			if !ok {
+				continue
+			}
+			if of, ok := kind.X.(*ast.Ident); !ok || of.Name != "http" || needed[kind.Sel.Name] == "" {
+				continue
+			}
+			found[kind.Sel.Name]++
+			if !slices.ContainsFunc(literal.Elts, func(e ast.Expr) bool { return isField(e, needed[kind.Sel.Name]) }) {
+				t.Errorf("%s: an http.%s without %s", name, kind.Sel.Name, needed[kind.Sel.Name])
+			}
 		}
 	}
 	if found["Client"] == 0 || found["Transport"] == 0 {

@@ -4,9 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,18 +97,12 @@ func readReasons(t *testing.T) map[string]string {
 // parseCode parses all that may set a reason.
 func parseCode(t *testing.T, files *token.FileSet) (parsed []*ast.File) {
 	t.Helper()
-	for _, dir := range []string{"apiserver", "extensions", "pkg", "webhook"} {
-		err := filepath.WalkDir(filepath.Join(Root, dir), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			file, err := parser.ParseFile(files, path, nil, parser.ParseComments)
-			parsed = append(parsed, file)
-			return err
-		})
+	for name, text := range goFiles(t, false, rooms...) {
+		file, err := parser.ParseFile(files, name, text, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
+		parsed = append(parsed, file)
 	}
 	return parsed
 }
@@ -123,7 +115,7 @@ type reasonReader struct {
 }
 
 func (r reasonReader) add(reason string, at token.Pos) {
-	r.reasons[reason] = strings.TrimPrefix(r.files.Position(at).String(), Root+"/")
+	r.reasons[reason] = r.files.Position(at).String()
 }
 
 // readConstants reads groups of constants that are called reasons, those of the type ServerState, and the rcodes' reasons.

@@ -2,7 +2,6 @@ package docs
 
 import (
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -85,23 +84,9 @@ func checkRow(t *testing.T, tests map[string][]string, row, state, proof string)
 func readTests(t *testing.T) map[string][]string {
 	t.Helper()
 	declaration, tests := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Za-z0-9]+)\(`), map[string][]string{}
-	for _, top := range []string{"apiserver", "cmd", "extensions", "manifests", "pkg", "test", "webhook"} {
-		err := filepath.WalkDir(filepath.Join(Root, top), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			folder, err := filepath.Rel(Root, filepath.Dir(path))
-			if err != nil {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			for _, m := range declaration.FindAllStringSubmatch(string(text), -1) {
-				tests[m[1]] = append(tests[m[1]], folder)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
+	for name, text := range goFiles(t, true, slices.Concat(rooms, []string{"manifests", "test"})...) {
+		for _, m := range declaration.FindAllStringSubmatch(string(text), -1) {
+			tests[m[1]] = append(tests[m[1]], filepath.Dir(name))
 		}
 	}
 	return tests

@@ -1,9 +1,7 @@
 package docs
 
 import (
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -42,26 +40,15 @@ var comparedBy = map[string]string{
 func TestWritesAreCompared(t *testing.T) {
 	tests, known := readTests(t), maps.Clone(comparedBy)
 	delete(known, "webhook/mark/handler.go") // It answers with a patch that kube-apiserver applies.
-	for _, room := range []string{"apiserver", "cmd", "extensions", "pkg", "webhook"} {
-		err := filepath.WalkDir(filepath.Join(Root, room), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			found := writing.Find(withoutComments(text))
-			if err != nil || found == nil {
-				return err
-			}
-			name, err := filepath.Rel(Root, path)
-			if _, listed := comparedBy[name]; !listed {
-				t.Errorf("%s writes to objects (%s): compare what others have put on them before and after, and name that test in comparedBy", name, found)
-			}
-			delete(known, name)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
+	for name, text := range goFiles(t, false, rooms...) {
+		found := writing.Find(withoutComments(text))
+		if found == nil {
+			continue
 		}
+		if _, listed := comparedBy[name]; !listed {
+			t.Errorf("%s writes to objects (%s): compare what others have put on them before and after, and name that test in comparedBy", name, found)
+		}
+		delete(known, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		t.Errorf("%s writes to no object: take it out of comparedBy", name)

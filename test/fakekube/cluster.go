@@ -3,6 +3,7 @@
 package fakekube
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"reflect"
@@ -285,6 +286,20 @@ func (c *Cluster) Record(z *v1beta1.DNSZone, name string, addresses ...string) *
 	}
 	c.SetProgrammed(z, r)
 	return r
+}
+
+// Declare applies the zone example.test on the servers of Lagging, and ARecords in it with the address 192.0.2.7. It returns the zone and the
+// first of them.
+func (c *Cluster) Declare(names ...string) (z *v1beta1.DNSZone, first *v1beta1.ARecord) {
+	c.Helper()
+	z = Zone("example.test", "primary", "secondary")
+	c.Apply(z)
+	for _, name := range names {
+		r := c.Record(z, name, "192.0.2.7")
+		c.Apply(r)
+		first = cmp.Or(first, r)
+	}
+	return z, first
 }
 
 // SetProgrammed sets the status that a record has once its data is on the primaries.

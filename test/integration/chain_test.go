@@ -8,7 +8,6 @@ import (
 
 	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
@@ -45,7 +44,7 @@ func TestChain(t *testing.T) {
 	f.waitDS(0)
 
 	ds := &v1beta1.DNSRecord{ObjectMeta: f.meta("ds", f.labels())}
-	ds.Spec.Name, ds.Spec.Type, ds.Spec.Data, ds.Spec.TTL = "shop", "DS", []string{d.Keys[0].DS}, ptr.To(int64(5))
+	ds.Spec.Name, ds.Spec.Type, ds.Spec.Data, ds.Spec.TTL = "shop", "DS", []string{d.Keys[0].DS}, new(int64(5))
 	f.create(ds)
 	f.waitDS(1)
 	s.waitDelegated(status.DSDeclared)

@@ -13,9 +13,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +22,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/test/daemon"
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
@@ -35,21 +34,13 @@ type corednsWorld struct {
 	endpoint, inside string
 	authority        []byte
 	client           *clientv3.Client
-	etcd             *outsideProcess
+	etcd             *daemon.Process
 	replicas         []corednsReplica
 }
 
 type corednsReplica struct {
 	addr    netip.AddrPort
-	process *outsideProcess
-}
-
-// outsideProcess is a program beside the Kubernetes cluster.
-type outsideProcess struct {
-	t    *testing.T
-	args []string
-	log  string
-	cmd  *exec.Cmd
+	process *daemon.Process
 }
 
 const etcdUser, etcdPassword = "lockstep", "in-a-secret"
@@ -157,39 +148,8 @@ func (w *corednsWorld) addrs() (addrs []netip.AddrPort) {
 	return addrs
 }
 
-// start starts the program as etcd or CoreDNS. It is killed when the test ends; if that failed, the end of its log is shown.
-func (w *corednsWorld) start(args ...string) *outsideProcess {
+// start starts the program as etcd or CoreDNS.
+func (w *corednsWorld) start(args ...string) *daemon.Process {
 	w.t.Helper()
-	p := &outsideProcess{t: w.t, args: append([]string{w.program}, args...), log: filepath.Join(w.t.TempDir(), "log")}
-	p.start()
-	w.t.Cleanup(func() {
-		p.kill()
-		if w.t.Failed() {
-			log, _ := os.ReadFile(p.log)
-			w.t.Logf("the end of the log of %v:\n%s", args, log[max(0, len(log)-2000):])
-		}
-	})
-	return p
-}
-
-func (p *outsideProcess) start() {
-	p.t.Helper()
-	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer func() { _ = log.Close() }()
-	p.cmd = exec.Command(p.args[0], p.args[1:]...)
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-func (p *outsideProcess) kill() {
-	if p.cmd.ProcessState == nil {
-		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait()
-	}
+	return daemon.Launch(w.t, daemon.Program{Path: w.program, Args: args})
 }

@@ -198,19 +198,19 @@ func (c corednsTest) testUnsupported() {
 }
 
 func (c corednsTest) testReplicaStopped() {
-	c.world.replicas[0].process.kill()
+	c.world.replicas[0].process.Kill()
 	c.waitRow("arecord.www", c.world.replicas[0].addr, syncv1.StateUnreachable, "")
 	c.waitProvider(c.provider, status.Reachable, metav1.ConditionFalse, status.Unreachable)
 	change(c.fixture, c.aRecord("www", "www"), func(a *v1beta1.ARecord) { a.Spec.IPv4Addresses = []string{"192.0.2.11"} })
 	c.waitOutside("www.coredns.example.", []string{"192.0.2.11"}, c.world.replicas[1].addr)
-	c.world.replicas[0].process.start()
+	c.world.replicas[0].process.Start()
 	c.waitInSync("arecord.www", "dnszone.main")
 	c.waitProvider(c.provider, status.Ready, metav1.ConditionTrue, status.AllReady)
 }
 
 // testEtcdStopped: the other servers go on, the zone and the provider say what is wrong, and what was missed follows.
 func (c corednsTest) testEtcdStopped() {
-	c.world.etcd.kill()
+	c.world.etcd.Kill()
 	c.create(c.aRecord("late", "late", "192.0.2.40"))
 	c.waitServed("late.coredns.example.", "A", "192.0.2.40")
 	c.waitProvider(c.provider, status.Reachable, metav1.ConditionFalse, status.Unreachable)
@@ -227,7 +227,7 @@ func (c corednsTest) testEtcdStopped() {
 		}
 		return nil
 	})
-	c.world.etcd.start()
+	c.world.etcd.Start()
 	c.waitOutside("late.coredns.example.", []string{"192.0.2.40"}, c.world.replicas[0].addr)
 	c.waitInSync("arecord.late", "dnszone.main")
 	c.waitProvider(c.provider, status.Ready, metav1.ConditionTrue, status.AllReady)

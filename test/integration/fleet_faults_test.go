@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -150,7 +149,7 @@ func TestFleetAgain(t *testing.T) {
 	secondary := &v1beta1.Bind9Instance{ObjectMeta: f.meta("dns-secondary-0", nil)}
 	former := f.uidOf(secondary)
 	setSecondaries := func(n int32) {
-		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To(n) })
+		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = new(n) })
 	}
 	setSecondaries(0)
 	kube.Eventually(f, kube.Settle, func(context.Context) error {
@@ -220,7 +219,7 @@ func TestFleetKeepsFacts(t *testing.T) {
 	waitConditions(f, kube.Settle, cluster, clusterConditions, append(parts, "Ready True AllReady: All 3 instances are ready")...)
 
 	// Without a primary the zone is still on its secondaries.
-	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Primary.Replicas = ptr.To[int32](0) })
+	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Primary.Replicas = new(int32(0)) })
 	f.waitZone("none of the zone's instances is a primary: "+f.namespace+"/by-hand, "+f.namespace+"/dns-secondary-0", "by-hand Configured", "dns-secondary-0 Configured")
 	primary := f.instance("primary", v1beta1.RolePrimary, 0)
 	primary.Spec.ClusterRef = "dns"
@@ -254,7 +253,7 @@ func TestFleetImageIsMissing(t *testing.T) {
 	f := newFleet(t)
 	cluster := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
 	cluster.Spec.Namespace = f.namespace
-	cluster.Spec.Primary = &v1beta1.RoleConfig{Replicas: ptr.To[int32](1)}
+	cluster.Spec.Primary = &v1beta1.RoleConfig{Replicas: new(int32(1))}
 	cluster.Spec.Image = &v1beta1.ImageConfig{Image: noImage}
 	f.create(cluster)
 	t.Cleanup(func() { kube.Kubectl(t, "", "delete", "bind9globalcluster", cluster.Name, "--timeout=120s") })
@@ -290,9 +289,9 @@ func TestFleetSaysThatItScales(t *testing.T) {
 	f.create(cluster)
 	const one, two = "Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)", "Bind9Instance-1 True Ready: Instance dns-secondary-0 is ready (1/1 pods)"
 	waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready", one)
-	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To[int32](1) })
+	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = new(int32(1)) })
 	waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 2 instances are ready", one, two)
-	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To[int32](0) })
+	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = new(int32(0)) })
 	saw("True InstancesScaling: All 1 instances are ready; still being removed: dns-secondary-0")
 	waitConditions(f, kube.Settle, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready", one)
 	all := saw("")

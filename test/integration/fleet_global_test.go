@@ -9,7 +9,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/test/kube"
@@ -21,8 +20,8 @@ func TestFleetGlobalCluster(t *testing.T) {
 	f := newFleet(t)
 	cluster := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
 	cluster.Spec.Namespace = f.namespace
-	cluster.Spec.Primary = &v1beta1.RoleConfig{Replicas: ptr.To[int32](1)}
-	cluster.Spec.Secondary = &v1beta1.RoleConfig{Replicas: ptr.To[int32](1)}
+	cluster.Spec.Primary = &v1beta1.RoleConfig{Replicas: new(int32(1))}
+	cluster.Spec.Secondary = &v1beta1.RoleConfig{Replicas: new(int32(1))}
 	cluster.Spec.Secondary.AllowTransfer = v1beta1.AddressMatchList{"none"}
 	f.create(cluster)
 	t.Cleanup(func() { kube.Kubectl(t, "", "delete", "bind9globalcluster", cluster.Name, "--timeout=120s") })

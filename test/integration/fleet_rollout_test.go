@@ -11,7 +11,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -83,10 +82,10 @@ func TestFleetRolloutUnderLoad(t *testing.T) {
 	})
 	f.runSub("scale", func(f *fixture) {
 		end, replaced := f.startLoad(servers, "www.load.example.", "192.0.2.1"), f.followReplacements(instances...)
-		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To[int32](4) })
+		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = new(int32(4)) })
 		f.waitRolledOut(5, func(*corev1.PodSpec) bool { return true })
 		f.waitServed("www.load.example.", "A", "192.0.2.1")
-		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To[int32](2) })
+		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = new(int32(2)) })
 		f.waitRolledOut(3, func(*corev1.PodSpec) bool { return true })
 		f.report(end(), "scaling up and down")
 		replaced()

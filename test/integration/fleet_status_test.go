@@ -10,7 +10,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -25,7 +24,7 @@ func TestFleetScalesUp(t *testing.T) {
 	f.create(cluster)
 	waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready",
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)")
-	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary = &v1beta1.RoleConfig{Replicas: ptr.To[int32](1)} })
+	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary = &v1beta1.RoleConfig{Replicas: new(int32(1))} })
 	waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 2 instances are ready",
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)",
 		"Bind9Instance-1 True Ready: Instance dns-secondary-0 is ready (1/1 pods)")
@@ -43,7 +42,7 @@ func TestFleetScalesUp(t *testing.T) {
 	alone := f.instance("alone", v1beta1.RolePrimary, 1)
 	f.create(alone)
 	waitConditions(f, kube.Start, alone, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
-	change(f, alone, func(i *v1beta1.Bind9Instance) { i.Spec.Replicas = ptr.To[int32](2) })
+	change(f, alone, func(i *v1beta1.Bind9Instance) { i.Spec.Replicas = new(int32(2)) })
 	waitConditions(f, kube.Start, alone, instanceConditions, "Ready True AllReady: All 2 pods are ready",
 		"Pod-0 True Ready: Pod alone-0 is ready", "Pod-1 True Ready: Pod alone-1 is ready")
 }

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -146,7 +145,7 @@ func (f *fixture) localVolume(class, dir string) {
 	}}
 	f.create(volume)
 	f.Cleanup(func() {
-		if err := f.client.Delete(context.Background(), volume, &client.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
+		if err := f.client.Delete(context.Background(), volume, &client.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
 			f.Error(err)
 		}
 	})

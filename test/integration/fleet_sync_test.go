@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/test/kube"
@@ -44,7 +43,7 @@ func TestFleetSyncStatus(t *testing.T) {
 	f.waitEvidence("bind9instance.dns-secondary-0", 1, 1)
 
 	global := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
-	global.Spec.Namespace, global.Spec.Primary = f.namespace, &v1beta1.RoleConfig{Replicas: ptr.To[int32](1)}
+	global.Spec.Namespace, global.Spec.Primary = f.namespace, &v1beta1.RoleConfig{Replicas: new(int32(1))}
 	f.create(global)
 	t.Cleanup(func() {
 		kube.Kubectl(t, "", "delete", "bind9globalcluster", global.Name, "--ignore-not-found", "--wait=true", "--timeout=120s")

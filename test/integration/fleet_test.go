@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -84,7 +83,7 @@ func TestFleetHierarchy(t *testing.T) {
 	f.checkColumns("bind9cluster/dns", "NAME VERSION PRIMARY SECONDARY READY AGE", "dns "+cmp.Or(cluster.Spec.Version, v1beta1.DefaultVersion)+" 1 2 True")
 	f.checkColumns("bind9instance/dns-primary-0", "NAME CLUSTER ROLE REPLICAS ZONES READY AGE", "dns-primary-0 dns primary 1 0 True")
 
-	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To[int32](0) })
+	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = new(int32(0)) })
 	waitConditions(f, kube.Settle, cluster, clusterConditions,
 		"Ready True AllReady: All 1 instances are ready",
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)")
@@ -106,7 +105,7 @@ func TestFleetHierarchy(t *testing.T) {
 	if s := alone.Status; s.Replicas != 2 || s.ReadyReplicas != 2 || net.ParseIP(s.ServiceAddress) == nil {
 		t.Errorf("status %+v", s)
 	}
-	change(f, alone, func(i *v1beta1.Bind9Instance) { i.Spec.Replicas = ptr.To[int32](1) })
+	change(f, alone, func(i *v1beta1.Bind9Instance) { i.Spec.Replicas = new(int32(1)) })
 	waitConditions(f, kube.Settle, alone, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
 }
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
-	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/test/kube"
+	"github.com/lockstep-dns/lockstep/test/named"
 	"github.com/lockstep-dns/lockstep/test/unbound"
 )
 
@@ -155,15 +155,11 @@ func (f *fixture) keys(ctx context.Context) (map[uint16]*dns.DNSKEY, error) {
 		return nil, err
 	}
 	for pod, server := range servers {
-		reply, err := wire.Query(ctx, netip.MustParseAddrPort(server), f.zone+".", dns.TypeDNSKEY)
+		found, err := named.Keys(ctx, netip.MustParseAddrPort(server), f.zone+".")
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", pod, err)
 		}
-		for _, rr := range reply.Msg.Answer {
-			if key, ok := rr.(*dns.DNSKEY); ok {
-				keys[key.KeyTag()] = key
-			}
-		}
+		maps.Copy(keys, found)
 	}
 	return keys, nil
 }

@@ -52,7 +52,7 @@ func StartWith(t testing.TB, o Options) *Server {
 		text := fmt.Sprintf("$ORIGIN %s\n$TTL %d\n@ SOA ns1 hostmaster 1 3600 600 86400 %d\n@ NS ns1\nns1 A 192.0.2.1\n%s", name, cmp.Or(o.TTL, 300), cmp.Or(o.TTL, 60), records)
 		write(t, filepath.Join(s.dir, strings.TrimSuffix(name, ".")+".zone"), text)
 	}
-	daemon.Start(t, s.dir, daemon.Find(t, "knotd", "knot"), []string{"-c", s.file()}, s.Addr, slices.Collect(maps.Keys(o.Zones)))
+	daemon.Start(t, daemon.Find(t, "knotd", "knot"), []string{"-c", s.file()}, s.Addr, slices.Collect(maps.Keys(o.Zones)))
 	return s
 }
 

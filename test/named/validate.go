@@ -81,6 +81,22 @@ func signedSet(ctx context.Context, server netip.AddrPort, name string, rrtype u
 	return set, sigs, nil
 }
 
+// Keys returns the keys of a zone on a server, by key tag.
+func Keys(ctx context.Context, server netip.AddrPort, zone string) (map[uint16]*dns.DNSKEY, error) {
+	m := new(dns.Msg).SetQuestion(zone, dns.TypeDNSKEY)
+	reply, _, err := (&dns.Client{Net: "tcp", Timeout: 5 * time.Second}).ExchangeContext(ctx, m, server.String())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", server, err)
+	}
+	keys := map[uint16]*dns.DNSKEY{}
+	for _, rr := range reply.Answer {
+		if key, ok := rr.(*dns.DNSKEY); ok {
+			keys[key.KeyTag()] = key
+		}
+	}
+	return keys, nil
+}
+
 // verify looks for a signature that holds now.
 func verify(set []dns.RR, sigs []*dns.RRSIG, keys []*dns.DNSKEY) error {
 	problem := errors.New("no signature by a known key")

@@ -56,7 +56,7 @@ func Start(t testing.TB, zones, metadata map[string]string) *Server {
 			util("set-meta", zone, kind, value)
 		}
 	}
-	daemon.Start(t, s.dir, daemon.Find(t, "pdns_server", "pdns-server"), []string{"--config-dir=" + s.dir}, s.Addr, slices.Collect(maps.Keys(zones)))
+	daemon.Start(t, daemon.Find(t, "pdns_server", "pdns-server"), []string{"--config-dir=" + s.dir}, s.Addr, slices.Collect(maps.Keys(zones)))
 	return s
 }
 

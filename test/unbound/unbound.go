@@ -74,6 +74,6 @@ func Start(t testing.TB, anchor *dns.DNSKEY, servers map[string][]netip.AddrPort
 	if err != nil {
 		t.Fatal(err)
 	}
-	daemon.Start(t, dir, Find(t), arguments, at, nil)
+	daemon.Start(t, Find(t), arguments, at, nil)
 	return at
 }

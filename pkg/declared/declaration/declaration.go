@@ -66,7 +66,7 @@ func Label(o any, index int) string {
 		return ""
 	}
 	endpoint := e.Spec.Endpoints[index]
-	return fmt.Sprintf("spec.endpoints[%d] (%s %s): ", index, shortenText(endpoint.DNSName), shortenText(endpoint.RecordType))
+	return fmt.Sprintf("spec.endpoints[%d] (%s %s): ", index, rrset.Shorten(endpoint.DNSName), rrset.Shorten(endpoint.RecordType))
 }
 
 // checkPlacement refuses what BIND would ignore or DNS forbids whatever zone it is in.

@@ -41,7 +41,7 @@ func readEndpointData(e *v1alpha1.Endpoint) (rrset.Key, recordValues, error) {
 	errs := []error{nameErr, typeErr}
 	if e.SetIdentifier != "" {
 		errs = append(errs, fmt.Errorf("setIdentifier: %q: weighted and other routed answers are not DNS data; a zone holds one RRset for a name and type, so leave this out",
-			shortenText(e.SetIdentifier)))
+			rrset.Shorten(e.SetIdentifier)))
 	}
 	if _, err := endpointTTL(e, 0); err != nil {
 		errs = append(errs, err)
@@ -88,7 +88,7 @@ func endpointType(recordType string) (uint16, error) {
 	if err == nil {
 		err = fmt.Errorf("write %q, in upper case", strings.ToUpper(recordType))
 	}
-	return 0, fmt.Errorf("recordType: %q is not published here: %w", shortenText(recordType), err)
+	return 0, fmt.Errorf("recordType: %q is not published here: %w", rrset.Shorten(recordType), err)
 }
 
 // endpointTTL is the TTL of an endpoint, or the one that applies when it sets none.
@@ -180,15 +180,6 @@ func endpointText(target string) (string, error) {
 		return "", err
 	}
 	return rrset.TXT(strs...)
-}
-
-// shortenText keeps messages readable whatever they quote: nothing bounds the texts in an endpoint.
-func shortenText(s string) string {
-	const most = 80
-	if len(s) > most {
-		return s[:most-3] + "..."
-	}
-	return s
 }
 
 func addressType(a netip.Addr) string {

@@ -60,14 +60,14 @@ func behindHeader(rrtype uint16, text string) string {
 }
 
 func wholeLineError(text, rest string) error {
-	return fmt.Errorf("%q is a line of a zone file; write its data alone: %s", shortenText(text), shortenText(rest))
+	return fmt.Errorf("%q is a line of a zone file; write its data alone: %s", rrset.Shorten(text), rrset.Shorten(rest))
 }
 
 // readType reads the mnemonic of a type that can be declared.
 func readType(mnemonic string) (uint16, error) {
 	rrtype, known := rrset.ParseType(mnemonic)
 	if !known {
-		return 0, fmt.Errorf("%q is not a record type; write one of the IANA registry, such as HTTPS, or TYPE and its number (RFC 3597 section 5)", shortenText(mnemonic))
+		return 0, fmt.Errorf("%q is not a record type; write one of the IANA registry, such as HTTPS, or TYPE and its number (RFC 3597 section 5)", rrset.Shorten(mnemonic))
 	}
 	return rrtype, rrset.CheckDeclarable(rrtype)
 }
@@ -99,7 +99,7 @@ func parseByRules(rrtype uint16, text string) (canonical string, err error) {
 	again, errAgain := rrset.Parse(key, canonical)
 	fields := strings.Fields(text)
 	if err != nil || errAgain != nil || again != canonical || len(fields) < 2 || fields[1] != strconv.Itoa(rdataLength(rrtype, canonical)) {
-		return "", fmt.Errorf("the bytes %q are no data of a record of type %s", shortenText(text), rrset.TypeName(rrtype))
+		return "", fmt.Errorf("the bytes %q are no data of a record of type %s", rrset.Shorten(text), rrset.TypeName(rrtype))
 	}
 	return canonical, nil
 }

@@ -135,7 +135,7 @@ func (c *Cache) setZone(z *zoneEntry, known bool) {
 		c.byName.set(z.name, z, known)
 		c.byOwnName.set(ownName{z.Namespace, z.name}, z, known)
 	}
-	for name := range namesUpFrom(z.name) {
+	for name := range rrset.NamesUpFrom(z.name) {
 		c.below.set(name, z, known)
 	}
 	for _, label := range z.labels {
@@ -175,19 +175,10 @@ func (c *Cache) zonesSelecting(record v1beta1.Record) iter.Seq[*zoneEntry] {
 	}
 }
 
-// namesUpFrom yields a canonical name and those above it, without the root.
-func namesUpFrom(name string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for name != "." && name != "" && yield(name) {
-			name = rrset.ParentName(name)
-		}
-	}
-}
-
 // zoneOfEndpoint walks up from a name, through the zones of the endpoint's own namespace and then through the others.
 func (c *Cache) zoneOfEndpoint(e metav1.Object, dnsName string) *zoneEntry {
 	name, _ := declaration.EndpointName(dnsName)
-	for above := range namesUpFrom(name) {
+	for above := range rrset.NamesUpFrom(name) {
 		if z := oldestTaking(c.byOwnName[ownName{e.GetNamespace(), above}], e); z != nil {
 			return z
 		}
@@ -195,7 +186,7 @@ func (c *Cache) zoneOfEndpoint(e metav1.Object, dnsName string) *zoneEntry {
 	if e.GetAnnotations()[v1beta1.AllowZoneNamespacesAnnotation] == "" { // No zone elsewhere takes it.
 		return nil
 	}
-	for above := range namesUpFrom(name) {
+	for above := range rrset.NamesUpFrom(name) {
 		if z := oldestTaking(c.byName[above], e); z != nil {
 			return z
 		}
@@ -252,7 +243,7 @@ func (c *Cache) candidates(z *zoneEntry) map[*objectEntry]Role {
 			found[o] = NoRole
 		}
 	}
-	for name := range namesUpFrom(z.name) {
+	for name := range rrset.NamesUpFrom(z.name) {
 		for above := range c.byName[name] {
 			for o := range above.objects {
 				addEndpoint(o)
@@ -272,7 +263,7 @@ func namesAbove(o source.Object) []uint64 {
 	seen := map[uint64]struct{}{}
 	add := func(dnsName string) {
 		name, _ := declaration.EndpointName(dnsName)
-		for above := range namesUpFrom(name) {
+		for above := range rrset.NamesUpFrom(name) {
 			hash := hashOf(above)
 			if _, known := seen[hash]; known {
 				return // So are those above.

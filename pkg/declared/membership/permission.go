@@ -43,7 +43,7 @@ func (f *Fleet) RefusalOf(zone *v1beta1.DNSZone, names Names) Refusal {
 		return Refusal{}
 	}
 	var others []*v1beta1.DNSZone
-	for above := range namesUpFrom(name) {
+	for above := range rrset.NamesUpFrom(name) {
 		others = append(others, names.ZonesNamed(above)...)
 	}
 	all := f.meeting(zone, others)
@@ -80,8 +80,8 @@ func refuse(p *placedZone, others []*placedZone, names Names) Refusal {
 
 // delegates reports whether a zone delegates a name below it, or one between.
 func delegates(names Names, above *placedZone, name string) bool {
-	for ; isBelow(name, above.name); name = rrset.ParentName(name) {
-		if names.Delegates(above.DNSZone, name) {
+	for below := range rrset.NamesBelow(above.name, name) {
+		if names.Delegates(above.DNSZone, below) {
 			return true
 		}
 	}
@@ -117,7 +117,7 @@ func (f *Fleet) grantedSuffix(p *placedZone) (string, Refusal) {
 // longestGrant is the longest suffix of the grants that cover a zone's name on servers of another namespace, "" if there is none.
 // permitted means that one of these grants lists the zone's namespace.
 func (f *Fleet) longestGrant(p *placedZone, group serverGroup) (suffix string, permitted bool) {
-	for suffix = p.name; suffix != ""; suffix = rrset.ParentName(suffix) {
+	for suffix := range rrset.NamesUpFrom(p.name) {
 		covered := false
 		for _, grant := range f.grants[suffix] {
 			if s := grant.Spec.Servers; s != nil && !slices.Contains(s.Clusters, group.cluster) && !slices.Contains(s.Namespaces, group.namespace) {

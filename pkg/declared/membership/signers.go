@@ -76,7 +76,7 @@ func (c *Cache) updateRequest(z *zoneEntry, now request) []Affected {
 	}
 	z.request = now
 	var affected []Affected
-	for above := range namesUpFrom(z.name) {
+	for above := range rrset.NamesUpFrom(z.name) {
 		for p := range c.byName[above] {
 			if p != z && (slices.Contains(before.parents, p.UID) || slices.Contains(now.parents, p.UID)) {
 				affected = append(affected, Affected{Zone: p.key})
@@ -98,7 +98,7 @@ func (f *Fleet) SigningParents(zone *v1beta1.DNSZone, names *Cache) []*v1beta1.D
 	if name == "" || v1beta1.IsGoing(zone) || f.RefusalOf(zone, names) != (Refusal{}) {
 		return nil
 	}
-	for above := rrset.ParentName(name); above != "." && above != ""; above = rrset.ParentName(above) {
+	for above := range rrset.NamesUpFrom(rrset.ParentName(name)) {
 		var served, delegating []*v1beta1.DNSZone
 		for _, parent := range names.ZonesNamed(above) {
 			if v1beta1.IsGoing(parent) || !f.isBeside(parent, zone) || f.RefusalOf(parent, names) != (Refusal{}) {

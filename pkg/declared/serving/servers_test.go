@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
@@ -32,18 +31,18 @@ func pod(instance, name string, status corev1.PodStatus) *corev1.Pod {
 func TestServers(t *testing.T) {
 	ready := []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	deleted := pod("c-secondary-2", "c-secondary-2-0", corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.4", Conditions: ready})
-	deleted.DeletionTimestamp = ptr.To(metav1.Now())
+	deleted.DeletionTimestamp = new(metav1.Now())
 
 	served := instance("c-secondary-2", "secondary", "2", nil)
 	served.Status.ServiceAddress = "10.96.0.7"
-	hosted := instance("c-primary-1", "primary", "1", ptr.To[int32](1))
+	hosted := instance("c-primary-1", "primary", "1", new(int32(1)))
 	hosted.Status.ServiceAddress = "lb.example.net"
 
 	got := serving.Servers(
 		[]*v1beta1.Bind9Instance{
 			instance("c-secondary-10", "SECONDARY", "10", nil),
 			served,
-			instance("c-primary-0", "Primary", "0", ptr.To[int32](3)),
+			instance("c-primary-0", "Primary", "0", new(int32(3))),
 			hosted,
 		},
 		[]*corev1.Pod{

@@ -12,8 +12,8 @@ import (
 // IsDelegated reports whether a name is at or below a declared delegation: what is declared there is part of its referrals (RFC 1034
 // section 4.3.2).
 func (z *Zone) IsDelegated(name string) bool {
-	for ; name != z.Name && rrset.IsSubdomain(name, z.Name); name = rrset.ParentName(name) {
-		if _, declared := z.Get(rrset.Key{Name: name, Type: dns.TypeNS}); declared {
+	for at := range rrset.NamesBelow(z.Name, name) {
+		if _, declared := z.Get(rrset.Key{Name: at, Type: dns.TypeNS}); declared {
 			return true
 		}
 	}
@@ -54,7 +54,7 @@ func (z *Zone) Covering(names []string) []string {
 	}
 	if len(names) > 0 {
 		for set := range z.All() {
-			for name := set.Name; name != z.Name && name != ""; name = rrset.ParentName(name) {
+			for name := range rrset.NamesBelow(z.Name, set.Name) {
 				if found, asked := covering[name]; asked && !found {
 					covering[name] = z.Hides(rrset.Key{Name: name}, set.Key)
 				}

@@ -74,8 +74,8 @@ func (z zoneContent) hasAddress(name string) bool {
 }
 
 func (z zoneContent) isDelegated(name string) bool {
-	for ; name != z.apex; name = rrset.ParentName(name) {
-		if z.has(rrset.Key{Name: name, Type: dns.TypeNS}) {
+	for at := range rrset.NamesBelow(z.apex, name) {
+		if z.has(rrset.Key{Name: at, Type: dns.TypeNS}) {
 			return true
 		}
 	}
@@ -84,9 +84,8 @@ func (z zoneContent) isDelegated(name string) bool {
 
 // hasWildcard reports whether a wildcard above a name may give it an address.
 func (z zoneContent) hasWildcard(name string) bool {
-	for name != z.apex {
-		name = rrset.ParentName(name)
-		if wild := "*." + name; z.hasAddress(wild) || z.has(rrset.Key{Name: wild, Type: dns.TypeCNAME}) {
+	for at := range rrset.NamesBelow(z.apex, name) {
+		if wild := "*." + rrset.ParentName(at); z.hasAddress(wild) || z.has(rrset.Key{Name: wild, Type: dns.TypeCNAME}) {
 			return true
 		}
 	}

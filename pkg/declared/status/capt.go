@@ -18,8 +18,6 @@ import (
 // CAPTClusterFacts is what one look at a CAPTCluster found.
 type CAPTClusterFacts struct {
 	Generation int64
-	// Owned is true if a Cluster owns the object. Paused is true if nothing may be done for the time being.
-	Owned, Paused bool
 	// Endpoint is the host and port of the API server; empty if neither the object nor its Cluster has one.
 	Endpoint  string
 	Workspace Workspace
@@ -39,9 +37,6 @@ type CAPTClusterFacts struct {
 // ready when the network is there, an endpoint is known and, if it has a name, that is propagated. A name that ceases to be propagated
 // later takes nothing back: EndpointPropagated shows it. What cannot be read for the time being changes its own condition only.
 func CAPTCluster(prev infrastructure.CAPTClusterStatus, f CAPTClusterFacts, now time.Time) (infrastructure.CAPTClusterStatus, time.Duration) {
-	if !f.Owned || f.Paused {
-		return prev, 0
-	}
 	next := *prev.DeepCopy()
 	next.VPCWorkspaceName, next.Endpoint, next.FailureDomains = f.Workspace.Name, f.Endpoint, f.encodeDomains()
 	vpc := f.vpc()
@@ -151,8 +146,6 @@ func (f CAPTClusterFacts) encodeDomains() *apiextensionsv1.JSON {
 // CAPTControlPlaneFacts is what one look at a CAPTControlPlane found.
 type CAPTControlPlaneFacts struct {
 	Generation int64
-	// Owned is true if a Cluster owns the object. Paused is true if nothing may be done for the time being.
-	Owned, Paused bool
 	// Endpoint is the host and port of the API server; empty if neither the object nor its Cluster has one.
 	Endpoint, Version string
 	// VPC is the condition VPCReady of the CAPTCluster that is the infrastructure of the Cluster; zero if it has none yet. HasVPC is
@@ -169,9 +162,6 @@ type CAPTControlPlaneFacts struct {
 // propagated. Initialized is never taken back, and ready not for a name. What cannot be read for the time being changes its own condition
 // only.
 func CAPTControlPlane(prev controlplane.CAPTControlPlaneStatus, f CAPTControlPlaneFacts, now time.Time) (controlplane.CAPTControlPlaneStatus, time.Duration) {
-	if !f.Owned || f.Paused {
-		return prev, 0
-	}
 	next := *prev.DeepCopy()
 	next.Endpoint, next.ExternalManagedControlPlane = f.Endpoint, new(true)
 	next.WorkspaceTemplateStatus = f.Workspace.report(prev.WorkspaceTemplateStatus)

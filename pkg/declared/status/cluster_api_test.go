@@ -25,12 +25,12 @@ func liveName() PublishedName {
 }
 
 func readyCluster() CAPTClusterFacts {
-	return CAPTClusterFacts{Generation: 1, Owned: true, Endpoint: "192.0.2.1:6443", Workspace: readyWorkspace(), VPCID: "vpc-1", Name: liveName(), Timeouts: DefaultCAPTTimeouts()}
+	return CAPTClusterFacts{Generation: 1, Endpoint: "192.0.2.1:6443", Workspace: readyWorkspace(), VPCID: "vpc-1", Name: liveName(), Timeouts: DefaultCAPTTimeouts()}
 }
 
 func readyControlPlane() CAPTControlPlaneFacts {
 	return CAPTControlPlaneFacts{
-		Generation: 1, Owned: true, Endpoint: "192.0.2.1:6443", Version: "1.31", Workspace: readyWorkspace(), Name: liveName(),
+		Generation: 1, Endpoint: "192.0.2.1:6443", Version: "1.31", Workspace: readyWorkspace(), Name: liveName(),
 		HasVPC: true, VPC: True(ReasonReady, ""), Timeouts: DefaultCAPTTimeouts(),
 	}
 }
@@ -84,21 +84,6 @@ func reasonOf(conditions []metav1.Condition, kind string) string {
 		return c.Reason
 	}
 	return ""
-}
-
-// Without an owner, and while paused, nothing is done.
-func TestCAPTWithoutOwner(t *testing.T) {
-	for _, change := range []func(owned, paused *bool){func(owned, _ *bool) { *owned = false }, func(_, paused *bool) { *paused = true }} {
-		f, p := readyCluster(), readyControlPlane()
-		change(&f.Owned, &f.Paused)
-		change(&p.Owned, &p.Paused)
-		if got, again := CAPTCluster(infrastructure.CAPTClusterStatus{}, f, clusterAPIStart); again != 0 || !cmp.Equal(got, infrastructure.CAPTClusterStatus{}) {
-			t.Errorf("CAPTCluster: %+v, again after %v", got, again)
-		}
-		if got, again := CAPTControlPlane(controlplane.CAPTControlPlaneStatus{}, p, clusterAPIStart); again != 0 || !cmp.Equal(got, controlplane.CAPTControlPlaneStatus{}) {
-			t.Errorf("CAPTControlPlane: %+v, again after %v", got, again)
-		}
-	}
 }
 
 // A stage that takes too long fails the object; the next stage has its own time; what was missing ends the failure.

@@ -139,7 +139,7 @@ func (f EndpointFacts) accepted() Verdict {
 	if len(all) == 0 {
 		return True(Accepted, "there are no endpoints")
 	}
-	return True(Accepted, fmt.Sprintf("%s %s part of %s", countOf(len(all), "endpoint"), isOrAre(len(all)), f.zoneNames()))
+	return True(Accepted, fmt.Sprintf("%s %s part of %s", CountOf(len(all), "endpoint"), isOrAre(len(all)), f.zoneNames()))
 }
 
 func (f EndpointFacts) programmed() Verdict {
@@ -153,7 +153,7 @@ func (f EndpointFacts) programmed() Verdict {
 	if len(all) == 0 {
 		return True(Programmed, "there are no endpoints")
 	}
-	return True(Programmed, fmt.Sprintf("every primary of %s answers with %s", f.zoneNames(), countOf(len(all), "endpoint")))
+	return True(Programmed, fmt.Sprintf("every primary of %s answers with %s", f.zoneNames(), CountOf(len(all), "endpoint")))
 }
 
 // firstFailing is about the endpoints for which `of` does not hold: the message of the first, and how many there are; false if there are
@@ -191,13 +191,6 @@ func (f EndpointFacts) zoneNames() string {
 		return "zone " + names[0]
 	}
 	return "zones " + strings.Join(names, ", ")
-}
-
-func countOf(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func isOrAre(n int) string {

@@ -145,7 +145,7 @@ func zoneVerdicts(f ZoneFacts) ZoneVerdicts {
 	served := fmt.Sprintf("%d of %d servers hold serial %d, %d of %d records are programmed",
 		f.Current, f.Servers, f.Serial, f.Programmed, f.Programmed+f.Unready)
 	if f.Elsewhere > 0 {
-		served += fmt.Sprintf("; %s of types that are not published here", countOf(f.Elsewhere, "endpoint"))
+		served += fmt.Sprintf("; %s of types that are not published here", CountOf(f.Elsewhere, "endpoint"))
 	}
 	switch {
 	case !f.Problem.Holds():
@@ -154,7 +154,7 @@ func zoneVerdicts(f ZoneFacts) ZoneVerdicts {
 		none := False(NoPrimaryInstances, "the zone has no server: its instances have no pods, or are not known yet")
 		return ZoneVerdicts{none, none, True(none.Reason, none.Message)}
 	case f.Paused && f.Pending > 0:
-		would := fmt.Sprintf("paused: %s would change", countOf(f.Pending, "RRset"))
+		would := fmt.Sprintf("paused: %s would change", CountOf(f.Pending, "RRset"))
 		return ZoneVerdicts{False(Paused, would), False(Paused, would), True(Paused, would)}
 	case f.Paused:
 		return ZoneVerdicts{True(Paused, "paused: no RRset would change; "+served), False(Paused, served), False(Paused, served)}

@@ -88,7 +88,7 @@ func opinions(t *testing.T, server netip.AddrPort, zone string, set []dns.RR) (u
 			t.Fatal(err)
 		}
 	}
-	daemon.Start(t, dir, daemon.Find(t, "unbound", "unbound"), []string{"-c", filepath.Join(dir, "unbound.conf")}, at, nil)
+	daemon.Start(t, daemon.Find(t, "unbound", "unbound"), []string{"-c", filepath.Join(dir, "unbound.conf")}, at, nil)
 	out, _ := exec.CommandContext(t.Context(), "delv", "-a", filepath.Join(dir, "anchors"), "@"+server.Addr().String(), "-p", fmt.Sprint(server.Port()), "+root="+zone, zone, "SOA").CombinedOutput()
 	first, _, _ := strings.Cut(string(out), "\n")
 	return opinionOfUnbound(t, at.String(), zone), first

@@ -26,6 +26,28 @@ func (k *Keys) Judge(m *dns.Msg, clock Clock, cuts ...string) Verdict {
 	return k.judge(m, clock, &work{}, cuts)
 }
 
+// maxCuts bounds CutsIn.
+const maxCuts = 64
+
+// CutsIn are those of the names in an answer and of the names above them, below a zone's own, that are cuts.
+func CutsIn(m *dns.Msg, zone string, isCut func(name string) bool) (cuts []string) {
+	for _, rr := range slices.Concat(m.Answer, m.Ns) {
+		names := []string{rr.Header().Name}
+		if cname, ok := rr.(*dns.CNAME); ok {
+			names = append(names, cname.Target)
+		}
+		for _, name := range names {
+			name, _ = rrset.CanonicalName(name)
+			for at := range rrset.NamesBelow(zone, name) {
+				if len(cuts) < maxCuts && !slices.Contains(cuts, at) && isCut(at) {
+					cuts = append(cuts, at)
+				}
+			}
+		}
+	}
+	return cuts
+}
+
 func (k *Keys) judge(m *dns.Msg, clock Clock, w *work, cuts []string) Verdict {
 	v := newVerifier(k.zone, k.keys, clock, w)
 	v.expires = k.verdict.Expires

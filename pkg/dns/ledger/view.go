@@ -176,15 +176,7 @@ func (o ownContent) At(name string) iter.Seq[rrset.RRset] {
 
 // All implements plan.Content.
 func (o ownContent) All() iter.Seq[rrset.RRset] {
-	return func(yield func(rrset.RRset) bool) {
-		for name := range o.names() {
-			for set := range o.At(name) {
-				if !yield(set) {
-					return
-				}
-			}
-		}
-	}
+	return seq.FlatMap(maps.Keys(o.names()), o.At)
 }
 
 // Len implements plan.Content.

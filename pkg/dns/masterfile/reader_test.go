@@ -130,8 +130,7 @@ func TestReadErrors(t *testing.T) {
 		"a 1 TXT " + strings.Repeat("x ", maxWords) + "x\n": "more than 262144 words",
 	} {
 		_, err := readAll(map[string]string{"zone": start + text})
-		var wrong *Error
-		if !errors.As(err, &wrong) || wrong.Place != (Place{"zone", 2}) || !strings.Contains(err.Error(), want) {
+		if wrong, ok := errors.AsType[*Error](err); !ok || wrong.Place != (Place{"zone", 2}) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %v, want %q", text, err, want)
 		}
 	}

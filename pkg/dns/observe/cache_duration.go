@@ -25,7 +25,7 @@ func (m *Mirror) CacheDuration(k rrset.Key) time.Duration {
 			kept = max(kept, s.TTL)
 		}
 	}
-	for name := k.Name; name != m.Zone && rrset.IsSubdomain(name, m.Zone); name = rrset.ParentName(name) {
+	for name := range rrset.NamesBelow(m.Zone, k.Name) {
 		if cut, ok := m.Get(rrset.Key{Name: name, Type: dns.TypeNS}); ok {
 			kept = max(kept, cut.TTL)
 		}

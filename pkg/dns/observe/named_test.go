@@ -321,8 +321,7 @@ func TestDeadServer(t *testing.T) {
 			wg.Go(func() {
 				name := fmt.Sprintf("z%d.test.", i)
 				obs := o.Observe(ctx, peerAt(s.Addr), zoneOf(name), &s.Transfer, time.Now().Add(-time.Second))
-				var e *wire.Error
-				if obs.Reason() != observe.ReasonUnreachable || !errors.As(obs.Err, &e) || e.Zone != name {
+				if e, ok := errors.AsType[*wire.Error](obs.Err); obs.Reason() != observe.ReasonUnreachable || !ok || e.Zone != name {
 					t.Errorf("%s: %v", name, obs.Err)
 				}
 			})

@@ -179,8 +179,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		{a, 100, ""}, {a, 51, "one zone"}, {b, 100, ""}, {b, 1, "namespace a"}, {c, 200, ""}, {c, 1, "namespace b"},
 	} {
 		err := step.of.Add(step.bytes)
-		var large *TooLargeError
-		if (err == nil) != (step.want == "") || err != nil && (!errors.As(err, &large) || large.What != step.want || large.Shared == (step.want == "one zone")) {
+		if large, ok := errors.AsType[*TooLargeError](err); (err == nil) != (step.want == "") || err != nil && (!ok || large.What != step.want || large.Shared == (step.want == "one zone")) {
 			t.Errorf("%d bytes: %v, want %q", step.bytes, err, step.want)
 		}
 	}

@@ -53,7 +53,7 @@ var codecs = map[uint16]rdataCodec{
 func Parse(key Key, rdata string) (string, error) {
 	s, err := codecOf(key.Type, rdata).parse(rdata)
 	if err != nil {
-		return "", fmt.Errorf("%s rdata %q: %w", dns.Type(key.Type), shorten(rdata), err)
+		return "", fmt.Errorf("%s rdata %q: %w", dns.Type(key.Type), Shorten(rdata), err)
 	}
 	return s, nil
 }
@@ -62,15 +62,15 @@ func Parse(key Key, rdata string) (string, error) {
 // rules of their own; spelled keeps upper and lower case. The error says what the type's data looks like.
 func ParseRelative(rrtype uint16, rdata, origin string) (canonical, spelled string, err error) {
 	if err := checkWritten(rrtype, rdata); err != nil {
-		return "", "", fmt.Errorf("%s rdata %q: %w", TypeName(rrtype), shorten(rdata), err)
+		return "", "", fmt.Errorf("%s rdata %q: %w", TypeName(rrtype), Shorten(rdata), err)
 	}
 	rr, err := ParseRR(dns.RR_Header{Name: ".", Rrtype: rrtype, Class: dns.ClassINET}, rdata, origin)
 	if err != nil {
-		return "", "", fmt.Errorf("%s rdata %q: %w", TypeName(rrtype), shorten(rdata), explainUnread(rrtype, rdata, err))
+		return "", "", fmt.Errorf("%s rdata %q: %w", TypeName(rrtype), Shorten(rdata), explainUnread(rrtype, rdata, err))
 	}
 	_, _, canonical = FromRR(rr)
 	if isRaw(rrtype, rdata) && !isSame(rr, canonical) {
-		return "", "", fmt.Errorf("%s rdata %q: %w", TypeName(rrtype), shorten(rdata), explainUnread(rrtype, rdata, errNotItsBytes))
+		return "", "", fmt.Errorf("%s rdata %q: %w", TypeName(rrtype), Shorten(rdata), explainUnread(rrtype, rdata, errNotItsBytes))
 	}
 	if spelled = canonical; hasFoldedNames(rr) {
 		spelled = printRR(rr)
@@ -116,7 +116,7 @@ func codecOf(rrtype uint16, rdata string) rdataCodec {
 func ToRR(key Key, ttl uint32, rdata string) (dns.RR, error) {
 	rr, err := codecOf(key.Type, rdata).build(dns.RR_Header{Name: key.Name, Rrtype: key.Type, Class: dns.ClassINET, Ttl: ttl}, rdata)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s rdata %q: %w", key.Name, dns.Type(key.Type), shorten(rdata), err)
+		return nil, fmt.Errorf("%s %s rdata %q: %w", key.Name, dns.Type(key.Type), Shorten(rdata), err)
 	}
 	return rr, nil
 }

@@ -196,7 +196,7 @@ func TestText(t *testing.T) {
 	}
 	for name, in := range map[string][]string{"none": nil, "too much": {strings.Repeat("x", 65300)}} {
 		if got, err := TXT(in...); err == nil {
-			t.Errorf("%s: accepted as %q", name, shorten(got))
+			t.Errorf("%s: accepted as %q", name, Shorten(got))
 		}
 	}
 }

@@ -90,7 +90,7 @@ func CAA(flags uint8, tag, value string) (string, error) {
 
 func (c caaRdata) check() error {
 	if len(c.tag) == 0 || len(c.tag) > 15 || strings.Trim(c.tag, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
-		return fmt.Errorf("tag %q is not 1 to 15 letters and digits (RFC 8659 section 4.1), such as issue", shorten(c.tag))
+		return fmt.Errorf("tag %q is not 1 to 15 letters and digits (RFC 8659 section 4.1), such as issue", Shorten(c.tag))
 	}
 	if size := 2 + len(c.tag) + len(c.value); size > maxRdata {
 		return fmt.Errorf("the data takes %d bytes; a record has at most %d", size, maxRdata)

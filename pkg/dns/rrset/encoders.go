@@ -42,7 +42,7 @@ func encode(h dns.RR_Header, rdata, origin string, write func(*encoder)) (dns.RR
 	e := &encoder{words: parameterWords(rdata), origin: origin}
 	write(e)
 	if e.err == nil && len(e.words) > 0 {
-		e.err = fmt.Errorf("%q is more than the type has", shorten(e.words[0]))
+		e.err = fmt.Errorf("%q is more than the type has", Shorten(e.words[0]))
 	}
 	if e.err == nil && len(e.out) > maxRdata {
 		e.err = fmt.Errorf("the data takes %d bytes; a record has at most %d", len(e.out), maxRdata)
@@ -63,7 +63,7 @@ type encoder struct {
 
 func (e *encoder) fail(word, what string) {
 	if e.err == nil {
-		e.err = fmt.Errorf("%q is not %s", shorten(word), what)
+		e.err = fmt.Errorf("%q is not %s", Shorten(word), what)
 	}
 }
 

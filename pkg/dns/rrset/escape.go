@@ -11,15 +11,15 @@ func unescape(s string, i int) (c byte, n int, err error) {
 	rest := s[i+1:]
 	switch {
 	case rest == "":
-		return 0, 0, fmt.Errorf(`%q ends in a single "\"; write "\\" for the character itself`, shorten(s))
+		return 0, 0, fmt.Errorf(`%q ends in a single "\"; write "\\" for the character itself`, Shorten(s))
 	case !isDigit(rest[0]):
 		return rest[0], 2, nil
 	case len(rest) < 3 || !isDigit(rest[1]) || !isDigit(rest[2]):
-		return 0, 0, fmt.Errorf(`%q has an escape "\%c" without three digits (\000 to \255)`, shorten(s), rest[0])
+		return 0, 0, fmt.Errorf(`%q has an escape "\%c" without three digits (\000 to \255)`, Shorten(s), rest[0])
 	}
 	v := int(rest[0]-'0')*100 + int(rest[1]-'0')*10 + int(rest[2]-'0')
 	if v > 255 {
-		return 0, 0, fmt.Errorf(`%q has the escape \%s; escapes go from \000 to \255`, shorten(s), rest[:3])
+		return 0, 0, fmt.Errorf(`%q has the escape \%s; escapes go from \000 to \255`, Shorten(s), rest[:3])
 	}
 	return byte(v), 4, nil //nolint:gosec // checked above
 }
@@ -30,8 +30,8 @@ func appendDDD(out []byte, c byte) []byte {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// shorten truncates a quoted text so that messages stay readable.
-func shorten(s string) string {
+// Shorten truncates a quoted text so that messages stay readable, whatever they quote.
+func Shorten(s string) string {
 	const most = 80
 	if len(s) > most {
 		return s[:most-3] + "..."

@@ -119,7 +119,7 @@ func parseName(name string) ([][]byte, error) {
 		}
 	}
 	if total > maxName {
-		return nil, fmt.Errorf("%q is %d bytes long; a name has at most %d (RFC 1035 section 2.3.4)", shorten(name), total, maxName)
+		return nil, fmt.Errorf("%q is %d bytes long; a name has at most %d (RFC 1035 section 2.3.4)", Shorten(name), total, maxName)
 	}
 	return labels, nil
 }
@@ -170,10 +170,10 @@ func isServiceType(rest string) bool {
 func checkLabel(name string, label []byte) error {
 	switch {
 	case len(label) == 0:
-		return fmt.Errorf("%q has an empty label: no dot at the beginning, no two dots in a row", shorten(name))
+		return fmt.Errorf("%q has an empty label: no dot at the beginning, no two dots in a row", Shorten(name))
 	case len(label) > maxLabel:
 		return fmt.Errorf("label %q is %d bytes long; a label has at most %d (RFC 1035 section 2.3.4)",
-			shorten(string(label)), len(label), maxLabel)
+			Shorten(string(label)), len(label), maxLabel)
 	}
 	return nil
 }
@@ -187,7 +187,7 @@ func nameByte(name string, i int) (c byte, n int, err error) {
 	case c == '.' || plain[c] || c == '$' || (c >= 'A' && c <= 'Z'):
 		return c, 1, nil
 	}
-	return 0, 0, fmt.Errorf("%q contains the character %q, which is not allowed in names; write \\%03d if it is really meant", shorten(name), c, c)
+	return 0, 0, fmt.Errorf("%q contains the character %q, which is not allowed in names; write \\%03d if it is really meant", Shorten(name), c, c)
 }
 
 func appendNameByte(out []byte, c byte) []byte {
@@ -217,9 +217,9 @@ func checkASCII(name string) error {
 			continue
 		}
 		if ascii, err := toASCII.ToASCII(name); err == nil {
-			return fmt.Errorf("%q is not ASCII; write %q, its form in DNS (RFC 5891)", shorten(name), ascii)
+			return fmt.Errorf("%q is not ASCII; write %q, its form in DNS (RFC 5891)", Shorten(name), ascii)
 		}
-		return fmt.Errorf("%q is not ASCII; write its xn-- form (RFC 5891)", shorten(name))
+		return fmt.Errorf("%q is not ASCII; write its xn-- form (RFC 5891)", Shorten(name))
 	}
 	return nil
 }

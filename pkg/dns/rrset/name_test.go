@@ -137,6 +137,31 @@ func TestParent(t *testing.T) {
 	}
 }
 
+func TestNamesUp(t *testing.T) {
+	for name, test := range map[string]struct {
+		zone, name  string
+		below, from string
+	}{
+		"inside the zone":    {"example.", "a.b.example.", "a.b.example. b.example.", "a.b.example. b.example. example. ."},
+		"an escaped dot":     {"example.", `a\.b.example.`, `a\.b.example.`, `a\.b.example. example. .`},
+		"the zone itself":    {"example.", "example.", "", "example. ."},
+		"outside the zone":   {"b.example.", "a.bb.example.", "", "a.bb.example. bb.example. example. ."},
+		"the zone above":     {"b.example.", "example.", "", "example. ."},
+		"a zone of the root": {".", "b.example.", "b.example. example.", "b.example. example. ."},
+		"the root":           {".", ".", "", "."},
+		"no name":            {".", "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := strings.Join(slices.Collect(NamesBelow(test.zone, test.name)), " "); got != test.below {
+				t.Errorf("below %s: %q, want %q", test.zone, got, test.below)
+			}
+			if got := strings.Join(slices.Collect(NamesUpFrom(test.name)), " "); got != test.from {
+				t.Errorf("from %s: %q, want %q", test.name, got, test.from)
+			}
+		})
+	}
+}
+
 func FuzzCanonicalName(f *testing.F) {
 	for _, s := range []string{"", ".", "www.Example.com", `a\.b\\.c\032.`, "*.x.", "bücher.de", `\000`, "a..b", `a\`, "$x.", strings.Repeat("a.", 140)} {
 		f.Add(s)

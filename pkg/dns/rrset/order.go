@@ -1,6 +1,7 @@
 package rrset
 
 import (
+	"iter"
 	"slices"
 	"strings"
 )
@@ -86,6 +87,28 @@ func ParentName(name string) string {
 		}
 	}
 	return ""
+}
+
+// NamesUpFrom yields a canonical name and those above it, up to the root.
+func NamesUpFrom(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for at := name; at != ""; at = ParentName(at) {
+			if !yield(at) {
+				return
+			}
+		}
+	}
+}
+
+// NamesBelow yields a canonical name and those above it that are below a zone's own name.
+func NamesBelow(zone, name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for at := name; at != "" && at != zone && IsSubdomain(at, zone); at = ParentName(at) {
+			if !yield(at) {
+				return
+			}
+		}
+	}
 }
 
 // InsertFirst inserts a key into the sorted list of the first n keys and drops what is beyond the nth. It changes the list.

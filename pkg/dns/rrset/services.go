@@ -63,7 +63,7 @@ func cutParameters(rdata string) (rest string, cut []parameter, err error) {
 		for element := range strings.SplitSeq(raw, ",") {
 			part, ok := read(element)
 			if !ok || strings.Contains(value, `\`) {
-				return "", nil, fmt.Errorf("%q cannot be read: %s has %s", shorten(word), name, parameterForms[name])
+				return "", nil, fmt.Errorf("%q cannot be read: %s has %s", Shorten(word), name, parameterForms[name])
 			}
 			one.value = append(one.value, part...)
 		}

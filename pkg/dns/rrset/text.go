@@ -74,7 +74,7 @@ func ParseStrings(s string) ([]string, error) {
 			return nil, err
 		}
 		if strs, s = append(strs, raw), s[n:]; s != "" && s[0] != ' ' && s[0] != '\t' {
-			return nil, fmt.Errorf("%q follows a string without a blank between them", shorten(s))
+			return nil, fmt.Errorf("%q follows a string without a blank between them", Shorten(s))
 		}
 	}
 	return strs, nil
@@ -92,7 +92,7 @@ func nextString(s string) (raw string, n int, err error) {
 		case c == '"' && quoted:
 			return string(out), i + 1, nil
 		case c == '"':
-			return "", 0, fmt.Errorf(`%q has a quote inside a string; write \"`, shorten(s))
+			return "", 0, fmt.Errorf(`%q has a quote inside a string; write \"`, Shorten(s))
 		case !quoted && (c == ' ' || c == '\t'):
 			return string(out), i, nil
 		case c == '\\':
@@ -106,7 +106,7 @@ func nextString(s string) (raw string, n int, err error) {
 		}
 	}
 	if quoted {
-		return "", 0, fmt.Errorf("%q has no closing quote", shorten(s))
+		return "", 0, fmt.Errorf("%q has no closing quote", Shorten(s))
 	}
 	return string(out), i, nil
 }

@@ -111,7 +111,7 @@ func wrongParameter(rdata string) error {
 		word := words[i]
 		key, _, _ := strings.Cut(word, "=")
 		if seen[key] {
-			return fmt.Errorf("the parameter %s is there twice", shorten(key))
+			return fmt.Errorf("the parameter %s is there twice", Shorten(key))
 		}
 		seen[key] = true
 		if _, err := ParseRR(dns.RR_Header{Name: ".", Rrtype: dns.TypeHTTPS, Class: dns.ClassINET}, "1 . "+word, "."); err == nil {
@@ -119,9 +119,9 @@ func wrongParameter(rdata string) error {
 		}
 		form, known := parameterForms[key]
 		if !known {
-			return fmt.Errorf("%q is no parameter that is known: keys are in lower case, those without a name are written by number, as in key65280=x", shorten(word))
+			return fmt.Errorf("%q is no parameter that is known: keys are in lower case, those without a name are written by number, as in key65280=x", Shorten(word))
 		}
-		return fmt.Errorf("%q cannot be read: %s has %s", shorten(word), key, form)
+		return fmt.Errorf("%q cannot be read: %s has %s", Shorten(word), key, form)
 	}
 	return nil
 }

@@ -140,8 +140,7 @@ func TestAssemblerRcodes(t *testing.T) {
 			m := new(dns.Msg)
 			m.Rcode = tc.rcode
 			err := newAssembler(transferRequest("example.test.", tc.from), limitsOf(nil)).addMessage(partsOf(m))
-			var e *Error
-			if errors.Is(err, errNeedFull) != tc.full || errors.As(err, &e) == tc.full {
+			if _, ok := errors.AsType[*Error](err); errors.Is(err, errNeedFull) != tc.full || ok == tc.full {
 				t.Errorf("error %v", err)
 			}
 		})

@@ -71,8 +71,7 @@ func TestForgedReplies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p.Filter(func(_ string, reply []byte) ([]byte, error) { return unsign(reply), nil })
 			err := call(t.Context())
-			var e *wire.Error
-			if !errors.Is(err, wire.ErrUnsigned) || !errors.As(err, &e) || e.Transient() || e.Reason() != "BadSignature" {
+			if e, ok := errors.AsType[*wire.Error](err); !errors.Is(err, wire.ErrUnsigned) || !ok || e.Transient() || e.Reason() != "BadSignature" {
 				t.Errorf("unsigned: %v", err)
 			}
 			p.Filter(func(_ string, reply []byte) ([]byte, error) { return flip(reply), nil })
@@ -251,8 +250,7 @@ func TestTransferLimits(t *testing.T) {
 			if !errors.Is(err, tc.want) || err != nil && err.Error() != tc.text {
 				t.Errorf("%v", err)
 			}
-			var e *wire.Error
-			if errors.Is(err, wire.ErrTooLarge) && (!errors.As(err, &e) || e.Transient() || e.Reason() != "TooLarge") {
+			if e, ok := errors.AsType[*wire.Error](err); errors.Is(err, wire.ErrTooLarge) && (!ok || e.Transient() || e.Reason() != "TooLarge") {
 				t.Errorf("%s, transient %t", e.Reason(), e.Transient())
 			}
 		})

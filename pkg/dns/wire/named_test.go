@@ -161,8 +161,7 @@ func TestConnSurvivesRestart(t *testing.T) {
 	defer conn.Close()
 	s.Stop()
 	_, err = conn.Exchange(t.Context(), update(t, "a."+zone+" 60 A 192.0.2.9"))
-	var e *wire.Error
-	if !errors.As(err, &e) || e.Sent || e.Reason() != "ConnectionRefused" || !e.Transient() {
+	if e, ok := errors.AsType[*wire.Error](err); !ok || e.Sent || e.Reason() != "ConnectionRefused" || !e.Transient() {
 		t.Errorf("with the server stopped: %v", err)
 	}
 	s.Restart(t)
@@ -200,8 +199,7 @@ func TestSilence(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
 			defer cancel()
 			err := call(ctx)
-			var e *wire.Error
-			if !errors.As(err, &e) || e.Reason() != "Timeout" || !e.Transient() || e.Sent != (name == "update") {
+			if e, ok := errors.AsType[*wire.Error](err); !ok || e.Reason() != "Timeout" || !e.Transient() || e.Sent != (name == "update") {
 				t.Errorf("error %v", err)
 			}
 		})

@@ -205,8 +205,7 @@ func (c *Client) doRequest(ctx context.Context, client *http.Client, method stri
 	response, err := client.Do(request)
 	countCall(method, response)
 	if err != nil {
-		var urlErr *url.Error
-		if errors.As(err, &urlErr) {
+		if urlErr, ok := errors.AsType[*url.Error](err); ok {
 			err = urlErr.Err
 		}
 		return nil, connectionError(err)

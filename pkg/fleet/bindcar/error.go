@@ -115,8 +115,7 @@ func shorten(text string) string {
 // connectionError is for a request without a response. A sidecar refuses our certificate with an alert (RFC 8446 section 6.2), which
 // passes: one of the two has yet to be issued a new certificate.
 func connectionError(err error) *Error {
-	var alert *net.OpError
-	if errors.As(err, &alert) && alert.Op == "remote error" { // as crypto/tls reports alerts
+	if alert, ok := errors.AsType[*net.OpError](err); ok && alert.Op == "remote error" { // as crypto/tls reports alerts
 		return &Error{Reason: reason.BindcarAuthFailed, Message: "does not accept our certificate", Details: err.Error(), Err: err}
 	}
 	return unreachable(err)

@@ -43,8 +43,7 @@ func TestCodes(t *testing.T) {
 				}))
 				defer web.Close()
 				_, err := NewClient(ClientOptions{}).Zones(testContext(t), serverAt(web.URL))
-				var e *Error
-				if !errors.As(err, &e) || e.Code != code || e.Reason != c.reason || e.Message != c.message || e.Transient() != c.transient {
+				if e, ok := errors.AsType[*Error](err); !ok || e.Code != code || e.Reason != c.reason || e.Message != c.message || e.Transient() != c.transient {
 					t.Errorf("%s: %#v", body, err)
 				}
 			}
@@ -76,8 +75,7 @@ func TestNoConnection(t *testing.T) {
 	for name, server := range at {
 		t.Run(name, func(t *testing.T) {
 			_, err := NewClient(ClientOptions{Timeout: 300 * time.Millisecond}).Zones(testContext(t), server)
-			var e *Error
-			if !errors.As(err, &e) || e.Code != 0 || e.Reason != status.BindcarUnreachable || e.Message != "cannot connect to Bindcar API" || !e.Transient() {
+			if e, ok := errors.AsType[*Error](err); !ok || e.Code != 0 || e.Reason != status.BindcarUnreachable || e.Message != "cannot connect to Bindcar API" || !e.Transient() {
 				t.Errorf("got %#v", err)
 			}
 		})
@@ -89,8 +87,7 @@ func TestNoJSON(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("fine")) }))
 	defer web.Close()
 	_, err := NewClient(ClientOptions{}).Zones(testContext(t), serverAt(web.URL))
-	var e *Error
-	if !errors.As(err, &e) || e.Reason != status.BindcarInternalError {
+	if e, ok := errors.AsType[*Error](err); !ok || e.Reason != status.BindcarInternalError {
 		t.Errorf("got %#v", err)
 	}
 }

@@ -115,8 +115,7 @@ func TestHostileResponses(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), maxPatience)
 				defer cancel()
 				err := tc.ask(ctx, client, Address{Addr: netip.MustParseAddrPort(address)})
-				var failure *Error
-				if !errors.As(err, &failure) || failure.Message != tc.want || ctx.Err() != nil {
+				if failure, ok := errors.AsType[*Error](err); !ok || failure.Message != tc.want || ctx.Err() != nil {
 					t.Errorf("error %v", err)
 				}
 				if lists.Used() != 0 {

@@ -108,8 +108,7 @@ func TestVerification(t *testing.T) {
 			if err == nil {
 				return
 			}
-			var e *bindcar.Error
-			if !errors.As(err, &e) || e.Reason != status.BindcarUnreachable || e.Details != c.details {
+			if e, ok := errors.AsType[*bindcar.Error](err); !ok || e.Reason != status.BindcarUnreachable || e.Details != c.details {
 				t.Errorf("got %#v", err)
 			}
 			if s.asked.Load() != 0 {
@@ -146,8 +145,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 					"delete": client.DeleteZone(shortly(t), hostile.Address, "bank.example", ""),
 					"stream": client.ReadNotifications(shortly(t), hostile.Address, func(bindcar.Notification) {}),
 				} {
-					var e *bindcar.Error
-					if !errors.As(err, &e) || e.Code != code {
+					if e, ok := errors.AsType[*bindcar.Error](err); !ok || e.Code != code {
 						t.Errorf("%s: %v", request, err)
 					}
 				}

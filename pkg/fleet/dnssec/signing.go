@@ -114,13 +114,13 @@ func (s Signing) ServiceAddresses(instances []*v1beta1.Bind9Instance, role v1bet
 
 // IsServed reports whether a copy of the zone, nil when there is none, is as it will be: signed, if it is to be.
 func (s Signing) IsServed(mirror *observe.Mirror) bool {
-	return !s.IsSigned() || s.Policy == clause.PolicyInsecure || mirror != nil && isFullySigned(mirror)
+	return !s.IsSigned() || s.Policy == clause.PolicyInsecure || mirror != nil && IsWhole(mirror)
 }
 
 // CanRestore reports whether a zone comes back as a secondary has it, signatures included: with the same keys the signer goes on where it
 // was, on the serial that the secondaries know.
 func (s Signing) CanRestore(mirror *observe.Mirror) bool {
-	return s.IsSigned() && mirror != nil && len(keySigningKeys(mirror)) > 0 && isFullySigned(mirror)
+	return s.IsSigned() && mirror != nil && len(keySigningKeys(mirror)) > 0 && IsWhole(mirror)
 }
 
 // Obstacle says why a zone with so many primaries cannot be signed; empty when it can.

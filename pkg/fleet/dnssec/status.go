@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/seq"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
 )
 
@@ -33,7 +34,7 @@ func (s Signing) StatusOf(mirror *observe.Mirror) *v1beta1.DNSSECStatus {
 // StatusOf is how a zone is signed, without a policy, from what the server which signs it serves.
 func StatusOf(mirror *observe.Mirror) *v1beta1.DNSSECStatus {
 	keys, status := keySigningKeys(mirror), &v1beta1.DNSSECStatus{}
-	if len(keys) == 0 || !isFullySigned(mirror) {
+	if len(keys) == 0 || !IsWhole(mirror) {
 		return status
 	}
 	status.Signed = true
@@ -110,9 +111,6 @@ var requestTypes = []uint16{dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY}
 // maxRequest bounds the records of a request; one of more lacks signatures.
 const maxRequest = 128
 
-// IsWhole reports whether the whole zone is signed.
-func IsWhole(mirror *observe.Mirror) bool { return isFullySigned(mirror) }
-
 // HighestTTL is how long resolvers keep what a zone has, in seconds.
 func HighestTTL(mirror *observe.Mirror) (highest uint32) {
 	highest = mirror.SOA.TTL
@@ -125,8 +123,8 @@ func HighestTTL(mirror *observe.Mirror) (highest uint32) {
 // typeSigning is BIND's private type for how far the signing of a zone is: algorithm, key tag, removal, completion.
 const typeSigning = 65534
 
-// isFullySigned reports whether the zone has signatures and a chain of names, and no key that named is still signing with.
-func isFullySigned(mirror *observe.Mirror) bool {
+// IsWhole reports whether the whole zone is signed: it has signatures and a chain of names, and no key that named is still signing with.
+func IsWhole(mirror *observe.Mirror) bool {
 	at := func(rrtype uint16) rrset.RRset {
 		set, _ := mirror.Get(rrset.Key{Name: mirror.Zone, Type: rrtype})
 		return set
@@ -150,22 +148,15 @@ func isSigningPending(rdata string) bool {
 // SignedContent yields all of a signed copy but what named notes for itself: with the same keys it goes on from there. Each
 // signature has the TTL of what it signs (RFC 4034 section 3): a name's signatures are no RRset with one TTL.
 func SignedContent(mirror *observe.Mirror) iter.Seq[rrset.RRset] {
-	return func(yield func(rrset.RRset) bool) {
-		for set := range mirror.All() {
-			parts := []rrset.RRset{set}
-			switch set.Type {
-			case typeSigning:
-				continue
-			case dns.TypeRRSIG:
-				parts = signaturesBySignedTTL(set)
-			}
-			for _, part := range parts {
-				if !yield(part) {
-					return
-				}
-			}
+	return seq.FlatMap(mirror.All(), func(set rrset.RRset) iter.Seq[rrset.RRset] {
+		switch set.Type {
+		case typeSigning:
+			return slices.Values[[]rrset.RRset](nil)
+		case dns.TypeRRSIG:
+			return slices.Values(signaturesBySignedTTL(set))
 		}
-	}
+		return slices.Values([]rrset.RRset{set})
+	})
 }
 
 // signaturesBySignedTTL leaves out the signatures of named's own notes.

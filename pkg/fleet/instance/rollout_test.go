@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/utils/ptr"
 )
 
 func TestMayReplacePods(t *testing.T) {
@@ -42,7 +41,7 @@ func TestMayReplacePods(t *testing.T) {
 
 func TestRolloutStateOf(t *testing.T) {
 	set := func(generation, observed int64, updated, ready, available int32) *appsv1.StatefulSet {
-		s := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](2)}}
+		s := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(2))}}
 		s.Generation = generation
 		s.Status = appsv1.StatefulSetStatus{ObservedGeneration: observed, UpdatedReplicas: updated, ReadyReplicas: ready, AvailableReplicas: available}
 		return s

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -62,7 +61,7 @@ func (o Owner) ObjectMeta(name client.ObjectKey) metav1.ObjectMeta {
 		Namespace: name.Namespace, Name: name.Name, Labels: o.Labels(),
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: o.Kind.GroupVersion().String(), Kind: o.Kind.Kind, Name: o.GetName(), UID: o.GetUID(),
-			Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+			Controller: new(true), BlockOwnerDeletion: new(true),
 		}},
 	}
 }

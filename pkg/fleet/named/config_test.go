@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
@@ -47,8 +45,8 @@ func TestRender(t *testing.T) {
 		"resolver": {
 			role: v1beta1.RolePrimary,
 			options: v1beta1.Bind9Config{
-				Recursion: ptr.To(true), AllowQuery: acl{"10.0.0.0/8", "!192.0.2.7", "2001:db8::/32"}, Forwarders: []string{"192.0.2.53", "2001:db8::53 port 5300"},
-				DNSSEC: &v1beta1.DNSSECConfig{Validation: ptr.To(true)},
+				Recursion: new(true), AllowQuery: acl{"10.0.0.0/8", "!192.0.2.7", "2001:db8::/32"}, Forwarders: []string{"192.0.2.53", "2001:db8::53 port 5300"},
+				DNSSEC: &v1beta1.DNSSECConfig{Validation: new(true)},
 			},
 			want: []string{
 				"recursion yes;", `allow-query { "lockstep-allow-query"; };`, `acl "lockstep-allow-query" { "lockstep-update"; "lockstep-transfer"; 10.0.0.0/8; ! 192.0.2.7; 2001:db8::/32; };`, "dnssec-validation auto;",
@@ -172,8 +170,8 @@ func TestRenderRefuses(t *testing.T) {
 }
 
 func TestMergeOptions(t *testing.T) {
-	base := &v1beta1.Bind9Config{Recursion: ptr.To(true), AllowQuery: v1beta1.AddressMatchList{"any"}, Forwarders: []string{"192.0.2.1"}}
-	over := &v1beta1.Bind9Config{Recursion: ptr.To(false), AllowQuery: v1beta1.AddressMatchList{}}
+	base := &v1beta1.Bind9Config{Recursion: new(true), AllowQuery: v1beta1.AddressMatchList{"any"}, Forwarders: []string{"192.0.2.1"}}
+	over := &v1beta1.Bind9Config{Recursion: new(false), AllowQuery: v1beta1.AddressMatchList{}}
 	got := named.MergeOptions(base, over)
 	if *got.Recursion || len(got.AllowQuery) != 0 || got.AllowQuery == nil || len(got.Forwarders) != 1 {
 		t.Errorf("got %+v", got)

@@ -13,7 +13,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
@@ -85,7 +84,7 @@ func TestInstanceOverCluster(t *testing.T) {
 	w.Cluster.Global = &v1beta1.Bind9Config{
 		AllowQuery: v1beta1.AddressMatchList{"192.0.2.0/24"}, Forwarders: []string{"192.0.2.53"}, ListenOnV6: v1beta1.AddressMatchList{"none"},
 	}
-	w.Instance.Spec.Config = &v1beta1.Bind9Config{Recursion: ptr.To(true), AllowQuery: v1beta1.AddressMatchList{"198.51.100.0/24"}}
+	w.Instance.Spec.Config = &v1beta1.Bind9Config{Recursion: new(true), AllowQuery: v1beta1.AddressMatchList{"198.51.100.0/24"}}
 	files, err := named.Render(w.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -139,10 +138,10 @@ func TestService(t *testing.T) {
 	w.Cluster.Primary = &v1beta1.RoleConfig{ServerConfig: v1beta1.ServerConfig{Service: &v1beta1.ServiceConfig{
 		Annotations: map[string]string{"lb.example/pool": "dns"},
 		Spec: &corev1.ServiceSpec{
-			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: ptr.To("example.com/lb"), LoadBalancerSourceRanges: []string{"192.0.2.0/24"},
-			ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal, HealthCheckNodePort: 31000, AllocateLoadBalancerNodePorts: ptr.To(false),
-			TrafficDistribution: ptr.To("PreferSameZone"), SessionAffinity: corev1.ServiceAffinityClientIP,
-			SessionAffinityConfig: &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)}},
+			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new("example.com/lb"), LoadBalancerSourceRanges: []string{"192.0.2.0/24"},
+			ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal, HealthCheckNodePort: 31000, AllocateLoadBalancerNodePorts: new(false),
+			TrafficDistribution: new("PreferSameZone"), SessionAffinity: corev1.ServiceAffinityClientIP,
+			SessionAffinityConfig: &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(60))}},
 			Selector:              map[string]string{"app": "other"},
 			Ports:                 []corev1.ServicePort{{Port: 53, Protocol: corev1.ProtocolUDP, NodePort: 30053}, {Name: "other", Port: 99}},
 		},
@@ -273,14 +272,14 @@ func TestStorage(t *testing.T) {
 		check     func(corev1.VolumeSource) bool
 	}{
 		"default": {nil, 0, func(v corev1.VolumeSource) bool { return v.EmptyDir != nil }},
-		"bounded": {&v1beta1.StorageConfig{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: ptr.To(resource.MustParse("1Gi"))}}, 0,
+		"bounded": {&v1beta1.StorageConfig{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("1Gi"))}}, 0,
 			func(v corev1.VolumeSource) bool { return v.EmptyDir != nil && v.EmptyDir.SizeLimit.String() == "1Gi" }},
 		"existing claim": {&v1beta1.StorageConfig{StorageType: claim, PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimConfig{ClaimName: "mine"}}, 0,
 			func(v corev1.VolumeSource) bool {
 				return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == "mine"
 			}},
 		"claims": {&v1beta1.StorageConfig{StorageType: claim, PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimConfig{
-			Size: "5Gi", StorageClassName: ptr.To("fast"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}}}, 1, nil},
+			Size: "5Gi", StorageClassName: new("fast"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}}}, 1, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := workload(t)

@@ -9,8 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 )
@@ -117,9 +115,9 @@ func TestIgnored(t *testing.T) {
 			w.Cluster.Secondary = &v1beta1.RoleConfig{RNDCKey: &v1beta1.RNDCKeyConfig{AutoRotate: true}}
 		}, "rndcKey.autoRotate of secondaries"},
 		"upstream":           {func(w *named.Workload) { w.Instance.Spec.PrimaryServers = []string{"192.0.2.53"} }, "primaryServers"},
-		"signed":             {signing(v1beta1.DNSSECSigningConfig{AutoGenerate: ptr.To(true)}), ""},
+		"signed":             {signing(v1beta1.DNSSECSigningConfig{AutoGenerate: new(true)}), ""},
 		"keys of one's own":  {signing(v1beta1.DNSSECSigningConfig{KeysFrom: &v1beta1.DNSSECKeySource{}}), "keysFrom"},
-		"no keys of named's": {signing(v1beta1.DNSSECSigningConfig{AutoGenerate: ptr.To(false)}), "autoGenerate"},
+		"no keys of named's": {signing(v1beta1.DNSSECSigningConfig{AutoGenerate: new(false)}), "autoGenerate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := workload(t)

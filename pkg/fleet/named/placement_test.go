@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
@@ -20,7 +19,7 @@ func TestPlacement(t *testing.T) {
 		labels    = map[string]string
 	)
 	rack := func(scope v1beta1.SpreadScope) *placement {
-		return &placement{Spread: []v1beta1.SpreadRule{{TopologyKey: "example.com/rack", MaxSkew: 2, WhenUnsatisfiable: corev1.DoNotSchedule, Scope: scope, MinDomains: ptr.To[int32](3)}}}
+		return &placement{Spread: []v1beta1.SpreadRule{{TopologyKey: "example.com/rack", MaxSkew: 2, WhenUnsatisfiable: corev1.DoNotSchedule, Scope: scope, MinDomains: new(int32(3))}}}
 	}
 	base := func(more labels) labels {
 		all := labels{"app.kubernetes.io/name": "bind9", "app.kubernetes.io/managed-by": "lockstep"}
@@ -31,7 +30,7 @@ func TestPlacement(t *testing.T) {
 	}
 	onRacks := func(selector labels) []corev1.TopologySpreadConstraint {
 		return []corev1.TopologySpreadConstraint{{
-			TopologyKey: "example.com/rack", MaxSkew: 2, WhenUnsatisfiable: corev1.DoNotSchedule, MinDomains: ptr.To[int32](3),
+			TopologyKey: "example.com/rack", MaxSkew: 2, WhenUnsatisfiable: corev1.DoNotSchedule, MinDomains: new(int32(3)),
 			LabelSelector: &metav1.LabelSelector{MatchLabels: selector},
 		}}
 	}

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/releases"
 )
@@ -23,8 +21,8 @@ func TestSigningPolicy(t *testing.T) {
 	}{
 		"nothing":                {policy: "none"},
 		"not enabled":            {signing: &config{Policy: "default"}, policy: "none"},
-		"the older form":         {enabled: ptr.To(true), policy: "default"},
-		"the older form is over": {enabled: ptr.To(true), signing: &config{}, policy: "none"},
+		"the older form":         {enabled: new(true), policy: "default"},
+		"the older form is over": {enabled: new(true), signing: &config{}, policy: "none"},
 		"enabled":                {signing: &config{Enabled: true}, policy: "default"},
 		"by name":                {signing: &config{Enabled: true, Policy: "ours"}, policy: "ours", has: []string{`dnssec-policy "ours" {`, "csk lifetime unlimited algorithm ecdsap256sha256;"}},
 		"built in":               {signing: &config{Enabled: true, Policy: "insecure", Algorithm: "ED25519"}, policy: "insecure"},
@@ -33,11 +31,11 @@ func TestSigningPolicy(t *testing.T) {
 		"lifetimes": {signing: &config{Enabled: true, KSKLifetime: "1y", ZSKLifetime: "3m"}, policy: "signing",
 			has: []string{"ksk lifetime 31536000 algorithm", "zsk lifetime 7776000 algorithm"}},
 		"one lifetime": {signing: &config{Enabled: true, ZSKLifetime: "2160h"}, policy: "signing", has: []string{"ksk lifetime unlimited", "zsk lifetime 7776000"}},
-		"nsec3": {signing: &config{Enabled: true, NSEC3: ptr.To(true), NSEC3Salt: "AABBCCDD"}, policy: "signing",
+		"nsec3": {signing: &config{Enabled: true, NSEC3: new(true), NSEC3Salt: "AABBCCDD"}, policy: "signing",
 			has: []string{"nsec3param iterations 0 optout no salt-length 4;"}},
-		"too many iterations": {signing: &config{Enabled: true, NSEC3: ptr.To(true), NSEC3Iterations: ptr.To[int32](5)}, release: releases.BIND920, policy: "signing",
+		"too many iterations": {signing: &config{Enabled: true, NSEC3: new(true), NSEC3Iterations: new(int32(5))}, release: releases.BIND920, policy: "signing",
 			wrong: "dnssec.signing.nsec3Iterations: BIND 9.20 takes at most 0"},
-		"iterations":        {signing: &config{Enabled: true, NSEC3: ptr.To(true), NSEC3Iterations: ptr.To[int32](5)}, policy: "signing", has: []string{"nsec3param iterations 5 "}},
+		"iterations":        {signing: &config{Enabled: true, NSEC3: new(true), NSEC3Iterations: new(int32(5))}, policy: "signing", has: []string{"nsec3param iterations 5 "}},
 		"too short":         {signing: &config{Enabled: true, ZSKLifetime: "13d"}, policy: "signing", wrong: "dnssec.signing.zskLifetime"},
 		"no unit":           {signing: &config{Enabled: true, KSKLifetime: "100x"}, policy: "signing", wrong: "dnssec.signing.kskLifetime"},
 		"a weak algorithm":  {signing: &config{Enabled: true, Algorithm: "RSASHA1"}, policy: "signing", wrong: "dnssec.signing.algorithm"},
@@ -79,7 +77,7 @@ func TestExportsKeys(t *testing.T) {
 	signs := func(export *bool) v1beta1.Bind9Config {
 		return v1beta1.Bind9Config{DNSSEC: &v1beta1.DNSSECConfig{Signing: &v1beta1.DNSSECSigningConfig{Enabled: true, ExportToSecret: export}}}
 	}
-	if !ExportsKeys(v1beta1.Bind9Config{}) || !ExportsKeys(signs(nil)) || ExportsKeys(signs(ptr.To(false))) {
+	if !ExportsKeys(v1beta1.Bind9Config{}) || !ExportsKeys(signs(nil)) || ExportsKeys(signs(new(false))) {
 		t.Error("keys are kept in a Secret unless exportToSecret is false")
 	}
 }

@@ -279,7 +279,7 @@ func TestVersionWithoutImage(t *testing.T) {
 				w.Instance.Spec.Image = &v1beta1.ImageConfig{Image: c.image}
 			}
 			if c.owned {
-				w.Instance.OwnerReferences = []metav1.OwnerReference{{Kind: "Bind9Cluster", Name: "prod", Controller: ptr.To(true)}}
+				w.Instance.OwnerReferences = []metav1.OwnerReference{{Kind: "Bind9Cluster", Name: "prod", Controller: new(true)}}
 			}
 			if got := statefulSet(t, w).Spec.Template.Spec.Containers[0].Image; got != c.want {
 				t.Errorf("image %s, want %s", got, c.want)
@@ -354,7 +354,7 @@ func TestReplacedContent(t *testing.T) {
 	checksum := func(content string, recursion bool) string {
 		w := workload(t)
 		w.Cluster.ConfigMapRefs = &v1beta1.ConfigMapRefs{NamedConfOptions: "mine"}
-		w.Cluster.Global = &v1beta1.Bind9Config{Recursion: ptr.To(recursion)}
+		w.Cluster.Global = &v1beta1.Bind9Config{Recursion: new(recursion)}
 		w.Replacements = map[string]string{"named.conf.options": content}
 		return statefulSet(t, w).Spec.Template.Annotations[named.ChecksumAnnotation]
 	}

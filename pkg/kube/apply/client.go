@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -115,13 +116,14 @@ func (w *ownWrites) record(o metav1.Object) {
 
 // isOutdated compares an object with the last write to it.
 func (w *ownWrites) isOutdated(o metav1.Object) bool {
+	return isOlder(o.GetResourceVersion(), w.last(o))
+}
+
+// last returns the version that our last write gave an object; empty if none is known.
+func (w *ownWrites) last(o metav1.Object) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	last, ok := w.recent[o.GetUID()]
-	if !ok {
-		last = w.former[o.GetUID()]
-	}
-	return isOlder(o.GetResourceVersion(), last)
+	return cmp.Or(w.recent[o.GetUID()], w.former[o.GetUID()])
 }
 
 // isOlder compares resource versions of one object. None is older than one that is not known.

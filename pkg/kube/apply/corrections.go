@@ -80,12 +80,7 @@ func (w *ownWrites) covers(o metav1.Object) bool {
 	if w == nil {
 		return false
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	last, ok := w.recent[o.GetUID()]
-	if !ok {
-		last = w.former[o.GetUID()]
-	}
+	last := w.last(o)
 	return last != "" && (last == o.GetResourceVersion() || isOlder(o.GetResourceVersion(), last))
 }
 

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -27,7 +26,7 @@ func configMap(uid types.UID, data map[string]string) *corev1ac.ConfigMapApplyCo
 }
 
 func owned(uid types.UID, controller bool) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{APIVersion: "bindy.firestoned.io/v1beta1", Kind: "Bind9Instance", Name: "web", UID: uid, Controller: ptr.To(controller)}}
+	return []metav1.OwnerReference{{APIVersion: "bindy.firestoned.io/v1beta1", Kind: "Bind9Instance", Name: "web", UID: uid, Controller: new(controller)}}
 }
 
 // What others created is neither changed nor taken over; what the owner's own child is, is.

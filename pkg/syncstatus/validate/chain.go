@@ -81,8 +81,8 @@ func (v *Validator) chain(z Zone, own []dns.RR, clock dnssec.Clock) *Chain {
 	}
 	if c.Gap == "" {
 		c.Gap = fmt.Sprintf("no trust anchor and no parent zone of %s is known here", zone)
-		for name := zone; name != "."; {
-			if name = rrset.ParentName(name); len(anchors[name]) > 0 {
+		for name := range rrset.NamesUpFrom(rrset.ParentName(zone)) {
+			if len(anchors[name]) > 0 {
 				c.Gap = fmt.Sprintf("the trust anchor of %s does not reach %s: no parent zone of it is served here", name, zone)
 				break
 			}

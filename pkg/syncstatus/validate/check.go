@@ -69,7 +69,7 @@ func tagOf(text string) (tag uint16) {
 
 // isDelegated is true for data that the zone does not sign: at a delegation all but DS, and all that is below one.
 func (a *Apex) isDelegated(k rrset.Key) bool {
-	for name := k.Name; name != a.Chain.Zone && rrset.IsSubdomain(name, a.Chain.Zone); name = rrset.ParentName(name) {
+	for name := range rrset.NamesBelow(a.Chain.Zone, k.Name) {
 		if holds(a.content, rrset.Key{Name: name, Type: dns.TypeNS}) && (name != k.Name || k.Type != dns.TypeDS) {
 			return true
 		}
@@ -117,28 +117,10 @@ func (a *Apex) Judge(m, keys *dns.Msg, clock dnssec.Clock, cuts ...string) dnsse
 	return now.soften(worst(now.Verdict, verdict))
 }
 
-// maxCuts bounds the delegations that are looked for because of one answer.
-const maxCuts = 64
-
 // cutsIn are the delegations in the server's content at or above the names in an answer.
-func (a *Apex) cutsIn(m *dns.Msg) (cuts []string) {
+func (a *Apex) cutsIn(m *dns.Msg) []string {
 	if a.content == nil {
 		return nil
 	}
-	zone := a.Chain.Zone
-	for _, rr := range slices.Concat(m.Answer, m.Ns) {
-		names := []string{rr.Header().Name}
-		if cname, ok := rr.(*dns.CNAME); ok {
-			names = append(names, cname.Target)
-		}
-		for _, name := range names {
-			name, err := rrset.CanonicalName(name)
-			for ; err == nil && name != zone && rrset.IsSubdomain(name, zone); name = rrset.ParentName(name) {
-				if len(cuts) < maxCuts && holds(a.content, rrset.Key{Name: name, Type: dns.TypeNS}) && !slices.Contains(cuts, name) {
-					cuts = append(cuts, name)
-				}
-			}
-		}
-	}
-	return cuts
+	return dnssec.CutsIn(m, a.Chain.Zone, func(name string) bool { return holds(a.content, rrset.Key{Name: name, Type: dns.TypeNS}) })
 }

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/lockstep-dns/lockstep/test/knot"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -48,8 +46,8 @@ func timeOfPass(b *testing.B, s *bind.Server, records int) time.Duration {
 	r.primary = []*bind.Server{s}
 	r.provide("corp", r.primary)
 	// The zone is declared as the server has it. Knot lets an update wait that comes within a second of another one, at times.
-	r.zone.Spec.TTL, r.zone.Spec.SOARecord.Refresh, r.zone.Spec.SOARecord.Retry, r.zone.Spec.SOARecord.Expire = ptr.To[int64](300), 3600, 600, 86400
-	r.zone.Spec.SOARecord.NegativeTTL = ptr.To[int64](60)
+	r.zone.Spec.TTL, r.zone.Spec.SOARecord.Refresh, r.zone.Spec.SOARecord.Retry, r.zone.Spec.SOARecord.Expire = new(int64(300)), 3600, 600, 86400
+	r.zone.Spec.SOARecord.NegativeTTL = new(int64(60))
 	r.zones.Set(r.zone)
 	if p := r.pass(); p.event.Changes.HasChanges() {
 		b.Fatalf("the first pass changes %+v", p.event.Changes)

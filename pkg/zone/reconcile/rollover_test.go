@@ -98,19 +98,9 @@ func (r *chainRig) status() string {
 	return text
 }
 
-// keysAt are the keys of a zone on a server, by key tag.
+// keysAt are the keys of a zone on a server, by key tag; none if it does not answer.
 func keysAt(s *bind.Server, zone string) map[uint16]*dns.DNSKEY {
-	m := new(dns.Msg).SetQuestion(zone, dns.TypeDNSKEY)
-	keys := map[uint16]*dns.DNSKEY{}
-	reply, _, err := (&dns.Client{Net: "tcp"}).Exchange(m, s.Addr.String())
-	if err != nil {
-		return keys
-	}
-	for _, rr := range reply.Answer {
-		if key, ok := rr.(*dns.DNSKEY); ok {
-			keys[key.KeyTag()] = key
-		}
-	}
+	keys, _ := bind.Keys(context.Background(), s.Addr, zone)
 	return keys
 }
 

@@ -82,8 +82,7 @@ func (r *Registry) Find(ctx context.Context, namespace, name string, nameServers
 func (r *Registry) nameServersAbove(ctx context.Context, name string) (parent string, hosts []string, err error) {
 	for parent = rrset.ParentName(name); parent != ""; parent = rrset.ParentName(parent) {
 		found, err := r.LookupNS(ctx, parent)
-		var failure *net.DNSError
-		if errors.As(err, &failure) && failure.IsNotFound {
+		if failure, ok := errors.AsType[*net.DNSError](err); ok && failure.IsNotFound {
 			err = nil
 		}
 		if err != nil {

@@ -82,8 +82,7 @@ func (c Checkout) checkVersion(ctx context.Context) error {
 		return err
 	}
 	tagged, err := c.git(ctx, "rev-parse", "--quiet", "--verify", "refs/tags/"+c.Version+"^{commit}")
-	var missing *exec.ExitError
-	if errors.As(err, &missing) {
+	if _, ok := errors.AsType[*exec.ExitError](err); ok {
 		return nil // not tagged yet
 	}
 	if err == nil && tagged != c.Commit {
@@ -105,8 +104,7 @@ func (c Checkout) git(ctx context.Context, args ...string) (string, error) {
 	cmd.Dir = c.Root
 	out, err := cmd.Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			return "", fmt.Errorf("git %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(exit.Stderr)))
 		}
 		return "", fmt.Errorf("git %s: %w", strings.Join(args, " "), err)

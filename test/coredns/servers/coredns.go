@@ -17,10 +17,7 @@ import (
 )
 
 // CoreDNS is one server.
-type CoreDNS struct {
-	Addr    netip.AddrPort
-	process *process
-}
+type CoreDNS struct{ Addr netip.AddrPort }
 
 // StartCoreDNS starts a server of zones in etcd. The block is what the plugin gets beside endpoints and path; more are other plugins.
 func StartCoreDNS(t testing.TB, e *Etcd, zones []string, block, more string) *CoreDNS {
@@ -32,7 +29,8 @@ func StartCoreDNS(t testing.TB, e *Etcd, zones []string, block, more string) *Co
 	if err := os.WriteFile(corefile, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := &CoreDNS{Addr: addr, process: newProcess(t, "coredns", []netip.AddrPort{addr}, "-conf", corefile)}
+	launch(t, "coredns", []netip.AddrPort{addr}, "-conf", corefile)
+	c := &CoreDNS{addr}
 	c.AwaitReady(t, zones[0])
 	return c
 }

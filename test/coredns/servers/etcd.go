@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-dns/lockstep/test/daemon"
 	"github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -30,7 +31,7 @@ type Etcd struct {
 	t         testing.TB
 	options   EtcdOptions
 	Endpoints []string
-	members   []*process
+	members   []*daemon.Process
 	// Client is signed in as root, once there are users.
 	Client *clientv3.Client
 }
@@ -64,7 +65,7 @@ func StartEtcd(t testing.TB, o EtcdOptions) *Etcd {
 		if o.Quota != 0 {
 			args = append(args, "--quota-backend-bytes", fmt.Sprint(o.Quota))
 		}
-		e.members = append(e.members, newProcess(t, "etcd", []netip.AddrPort{clients[i], peers[i]}, args...))
+		e.members = append(e.members, launch(t, "etcd", []netip.AddrPort{clients[i], peers[i]}, args...))
 	}
 	e.Client = e.NewClient("", "")
 	e.awaitReady()
@@ -106,20 +107,20 @@ func (e *Etcd) awaitReady() {
 func (e *Etcd) Restart(meanwhile func()) {
 	e.t.Helper()
 	for _, m := range e.members {
-		m.kill()
+		m.Kill()
 	}
 	meanwhile()
 	for _, m := range e.members {
-		m.start()
+		m.Start()
 	}
 	e.awaitReady()
 }
 
 // Stop kills a member, and Start starts it again.
-func (e *Etcd) Stop(member int) { e.members[member].kill() }
+func (e *Etcd) Stop(member int) { e.members[member].Kill() }
 
 // Start starts a member that was stopped.
-func (e *Etcd) Start(member int) { e.members[member].start() }
+func (e *Etcd) Start(member int) { e.members[member].Start() }
 
 // EnableAuth makes a user root, and one who may read and write below a prefix.
 func (e *Etcd) EnableAuth(user, password, prefix string) {

@@ -3,13 +3,10 @@ package servers
 import (
 	"net/netip"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/lockstep-dns/lockstep/test/named"
+	"github.com/lockstep-dns/lockstep/test/daemon"
 )
 
 // program is the environment variable that makes a test's executable one of the programs.
@@ -24,54 +21,10 @@ func Run(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process is a child that can be stopped and started again.
-type process struct {
-	t    testing.TB
-	name string
-	args []string
-	// listens are the reserved addresses that the program will listen on.
-	listens []netip.AddrPort
-	log     string
-	cmd     *exec.Cmd
-}
-
-// newProcess starts a program. It is killed when the test ends; if that failed, its log is shown.
-func newProcess(t testing.TB, name string, listens []netip.AddrPort, args ...string) *process {
+// launch starts a program.
+func launch(t testing.TB, name string, listens []netip.AddrPort, args ...string) *daemon.Process {
 	t.Helper()
-	p := &process{t: t, name: name, args: args, listens: listens, log: filepath.Join(t.TempDir(), name+".log")}
-	p.start()
-	t.Cleanup(func() {
-		p.kill()
-		if t.Failed() {
-			log, _ := os.ReadFile(p.log)
-			t.Logf("the end of %s %v:\n%s", name, args, log[max(0, len(log)-3000):])
-		}
-	})
-	return p
-}
-
-func (p *process) start() {
-	p.t.Helper()
-	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer log.Close()
-	p.cmd = exec.Command(os.Args[0], p.args...)
-	p.cmd.Env = append(os.Environ(), program+"="+p.name)
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	named.Release(p.t, p.listens...)
-	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-func (p *process) kill() {
-	if p.cmd.ProcessState == nil {
-		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait()
-	}
+	return daemon.Launch(t, daemon.Program{Path: os.Args[0], Args: args, Env: []string{program + "=" + name}, Listens: listens})
 }
 
 // Eventually waits until a condition holds, for a minute at most.

@@ -19,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -73,7 +72,7 @@ func newWorld(t *testing.T) *world {
 		return metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: map[string]string{"zone": "main"}}
 	}
 	cluster := &v1beta1.Bind9Cluster{ObjectMeta: meta("dns")}
-	cluster.Spec.Primary, cluster.Spec.Secondary = &v1beta1.RoleConfig{Replicas: ptr.To[int32](1)}, &v1beta1.RoleConfig{Replicas: ptr.To[int32](1)}
+	cluster.Spec.Primary, cluster.Spec.Secondary = &v1beta1.RoleConfig{Replicas: new(int32(1))}, &v1beta1.RoleConfig{Replicas: new(int32(1))}
 	zone := &v1beta1.DNSZone{ObjectMeta: meta("main")}
 	zone.Spec.ZoneName, zone.Spec.ClusterRef = zoneName, "dns"
 	zone.Spec.SOARecord = v1beta1.SOARecord{PrimaryNS: "ns1." + zoneName + ".", AdminEmail: "hostmaster." + zoneName + ".", Refresh: 3600, Retry: 600, Expire: 604800}

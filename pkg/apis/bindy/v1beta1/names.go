@@ -78,14 +78,10 @@ const ZonesLoadedGate = GroupName + "/zones-loaded"
 const (
 	// DefaultTTL, in seconds, is a record's TTL if neither the record nor its zone sets one.
 	DefaultTTL int64 = 3600
-	// MaxTTL is the highest TTL, in seconds (RFC 2181, section 8).
-	MaxTTL int64 = 1<<31 - 1
 	// DefaultVersion is the BIND release that runs if no version is set.
 	DefaultVersion = "9.20"
 	// DefaultMaxRecordsPerType is how many records of one name and type servers take that say nothing else: BIND's own default.
 	DefaultMaxRecordsPerType = 100
-	// DefaultBindcarPort is the TCP port of the sidecar's HTTP API.
-	DefaultBindcarPort int32 = 8080
 )
 
 // FinalizersOfBindy lists the finalizers on an object that the operator Bindy has put there, for example

@@ -23,8 +23,7 @@ func TestWrongControlKey(t *testing.T) {
 	}))
 	defer web.Close()
 	_, err := bindcar.NewClient(bindcar.ClientOptions{}).Zones(testContext(t), serverAt(web.URL))
-	var e *bindcar.Error
-	if !errors.As(err, &e) || e.Reason != status.RNDCAuthenticationFailed || e.Message != "cannot authenticate to its named" || e.Transient() {
+	if e, ok := errors.AsType[*bindcar.Error](err); !ok || e.Reason != status.RNDCAuthenticationFailed || e.Message != "cannot authenticate to its named" || e.Transient() {
 		t.Errorf("%#v", err)
 	}
 }
@@ -39,8 +38,7 @@ func TestRequestRate(t *testing.T) {
 	for range 50 {
 		_, err := client.Zones(testContext(t), serverAt(web.URL))
 		codes[hasCode(err, http.StatusTooManyRequests)]++
-		var e *bindcar.Error
-		if hasCode(err, http.StatusTooManyRequests) && (!errors.As(err, &e) || !e.Transient()) {
+		if e, ok := errors.AsType[*bindcar.Error](err); hasCode(err, http.StatusTooManyRequests) && (!ok || !e.Transient()) {
 			t.Fatalf("got %v", err)
 		}
 	}

@@ -341,8 +341,7 @@ func TestNoticesRefused(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			err := c.client.ReadNotifications(testContext(t), c.addr, func(n bindcar.Notification) { t.Errorf("heard %+v", n) })
-			var e *bindcar.Error
-			if !errors.As(err, &e) || e.Code != c.code || e.Reason != c.reason || bindcar.IsNotSupported(err) != c.notSupported {
+			if e, ok := errors.AsType[*bindcar.Error](err); !ok || e.Code != c.code || e.Reason != c.reason || bindcar.IsNotSupported(err) != c.notSupported {
 				t.Errorf("got %#v", err)
 			}
 		})

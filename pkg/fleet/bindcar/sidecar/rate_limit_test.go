@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
@@ -84,7 +83,7 @@ func TestRateLimitOfAllClientsAtOneAddress(t *testing.T) {
 // default at hundreds of questions in a second.
 func TestRateLimit(t *testing.T) {
 	low := func(slip int32) *v1beta1.RateLimitConfig {
-		return &v1beta1.RateLimitConfig{ResponsesPerSecond: ptr.To[int32](1), Slip: &slip}
+		return &v1beta1.RateLimitConfig{ResponsesPerSecond: new(int32(1)), Slip: &slip}
 	}
 	exempt := low(1)
 	exempt.ExemptClients = v1beta1.AddressMatchList{"127.0.0.2"}
@@ -95,7 +94,7 @@ func TestRateLimit(t *testing.T) {
 		truncates, drops bool
 	}{
 		"default":     {nil, 500, false, false},
-		"none":        {&v1beta1.RateLimitConfig{ResponsesPerSecond: ptr.To[int32](0)}, 500, false, false},
+		"none":        {&v1beta1.RateLimitConfig{ResponsesPerSecond: new(int32(0))}, 500, false, false},
 		"exempt":      {exempt, 100, false, false},
 		"truncated":   {low(1), 100, true, false},
 		"dropped":     {low(0), batch, false, true},

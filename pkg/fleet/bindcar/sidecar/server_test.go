@@ -283,8 +283,7 @@ func TestCreateRefusals(t *testing.T) {
 			zone := good()
 			c.change(&zone)
 			err := s.client.CreateZone(testContext(t), s.addr, zone)
-			var e *bindcar.Error
-			if !errors.As(err, &e) || e.Code != http.StatusBadRequest || e.Reason != status.BindcarBadRequest || !strings.Contains(e.Details, c.field) {
+			if e, ok := errors.AsType[*bindcar.Error](err); !ok || e.Code != http.StatusBadRequest || e.Reason != status.BindcarBadRequest || !strings.Contains(e.Details, c.field) {
 				t.Errorf("got %#v", err)
 			} else {
 				t.Log(e)

@@ -126,8 +126,7 @@ func (s *server) loadZones(ctx context.Context) ([]bindcar.Zone, error) {
 // zoneStatus is named's report on a zone, also for one without data.
 func (s *server) zoneStatus(ctx context.Context, name string) (string, error) {
 	text, err := s.control.Command(ctx, "zonestatus "+name)
-	var refused *rndc.CommandError
-	if errors.As(err, &refused) && refused.NotLoaded() {
+	if refused, ok := errors.AsType[*rndc.CommandError](err); ok && refused.NotLoaded() {
 		return refused.Message, nil
 	}
 	return text, err

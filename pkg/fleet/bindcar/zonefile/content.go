@@ -31,8 +31,7 @@ func Write(file, zone string, config bindcar.ZoneConfig) error {
 		return err
 	}
 	err = replaceFile(file, 0o640, true, func(w io.Writer) error { return content.write(w, soa, config) })
-	var bad *httperror.Error
-	if err != nil && !errors.As(err, &bad) {
+	if _, ok := errors.AsType[*httperror.Error](err); err != nil && !ok {
 		return fmt.Errorf("writing zone %s: %w", zone, err)
 	}
 	return err

@@ -12,7 +12,6 @@ import (
 	"github.com/go-logr/logr/funcr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -59,7 +58,7 @@ func TestCountServing(t *testing.T) {
 	}
 	all := assignmentsOf([]*v1beta1.DNSZone{
 		zone("moves.test", func(*v1beta1.DNSZone) {}),
-		zone("goes.test", func(z *v1beta1.DNSZone) { z.DeletionTimestamp = ptr.To(metav1.Unix(1, 0)) }),
+		zone("goes.test", func(z *v1beta1.DNSZone) { z.DeletionTimestamp = new(metav1.Unix(1, 0)) }),
 		zone("twice.test", func(z *v1beta1.DNSZone) {
 			z.Status.Conditions = []metav1.Condition{{Type: status.Ready, Status: metav1.ConditionFalse, Reason: status.DuplicateZone}}
 		}),
@@ -125,7 +124,7 @@ func TestRemovalSparesWhatTheCacheDoesNotKnow(t *testing.T) {
 	}
 	asIs := func(*v1beta1.DNSZone) {}
 	going := func(z *v1beta1.DNSZone) {
-		z.Finalizers, z.DeletionTimestamp = []string{v1beta1.Finalizer}, ptr.To(metav1.Unix(1, 0))
+		z.Finalizers, z.DeletionTimestamp = []string{v1beta1.Finalizer}, new(metav1.Unix(1, 0))
 	}
 	refused := func(z *v1beta1.DNSZone) {
 		z.Status.Conditions = []metav1.Condition{{Type: status.Ready, Status: metav1.ConditionFalse, Reason: status.NotPermitted}}

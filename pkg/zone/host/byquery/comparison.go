@@ -79,8 +79,8 @@ func isAnswered(content *observe.Mirror, k rrset.Key) bool {
 	if rrset.IsServerMaintained(k.Type) || k.Name != content.Zone && has(k.Name, dns.TypeNS) && k.Type != dns.TypeNS && k.Type != dns.TypeDS {
 		return false
 	}
-	for name := k.Name; name != content.Zone && rrset.IsSubdomain(name, content.Zone); {
-		name = rrset.ParentName(name)
+	for below := range rrset.NamesBelow(content.Zone, k.Name) {
+		name := rrset.ParentName(below)
 		if has(name, dns.TypeDNAME) || name != content.Zone && has(name, dns.TypeNS) {
 			return false
 		}

@@ -48,7 +48,7 @@ func (c *Content) Written(from, to rrset.SOA, changed iter.Seq[rrset.Key]) {
 	for key := range changed {
 		delete(c.sets, key)
 		// A wildcard answers for no name that exists, if only because of one below it (RFC 4592 section 2.2).
-		for name := range namesUpTo(c.mirror.Zone, key.Name) {
+		for name := range rrset.NamesBelow(c.mirror.Zone, key.Name) {
 			names[name] = true
 		}
 		if parent, ok := strings.CutPrefix(key.Name, "*."); ok {
@@ -59,24 +59,13 @@ func (c *Content) Written(from, to rrset.SOA, changed iter.Seq[rrset.Key]) {
 		if names[key.Name] || len(parents) == 0 {
 			return names[key.Name]
 		}
-		for name := range namesUpTo(c.mirror.Zone, key.Name) {
+		for name := range rrset.NamesBelow(c.mirror.Zone, key.Name) {
 			if parents[rrset.ParentName(name)] {
 				return true
 			}
 		}
 		return false
 	})
-}
-
-// namesUpTo yields a name and those above it, without the zone's own.
-func namesUpTo(zone, name string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for ; name != zone && rrset.IsSubdomain(name, zone); name = rrset.ParentName(name) {
-			if !yield(name) {
-				return
-			}
-		}
-	}
 }
 
 // Read asks for what is not known of the keys. want has what should be there. The observation's Mirror has nothing but these RRsets. If
@@ -176,7 +165,7 @@ func askFor(ctx context.Context, ask Ask, keys []rrset.Key, want plan.Content, s
 
 // wildcardsAbove are the wildcards by which a server may answer for a key that is not there.
 func wildcardsAbove(zone string, key rrset.Key) (above []rrset.Key) {
-	for name := range namesUpTo(zone, key.Name) {
+	for name := range rrset.NamesBelow(zone, key.Name) {
 		if wildcard := "*." + rrset.ParentName(name); wildcard != key.Name {
 			above = append(above, rrset.Key{Name: wildcard, Type: key.Type})
 		}

@@ -33,8 +33,7 @@ func TestCertificatesAreNotRepeated(t *testing.T) {
 	} {
 		b := New(o)
 		err := b.explain(t.Context(), nil, status.Error(codes.Unavailable, "no connection"))
-		var failure *host.Error
-		if !errors.As(err, &failure) || failure.Reason != reasonCertificate {
+		if failure, ok := errors.AsType[*host.Error](err); !ok || failure.Reason != reasonCertificate {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}

@@ -120,8 +120,7 @@ func TestHostileAnswers(t *testing.T) {
 				b := New(Options{MaxBytes: 32 << 20, Timeout: 5 * time.Second, Endpoints: []string{"http://" + etcd}, Owner: "team/corp"})
 				defer func() { _ = b.Close() }()
 				_, err := b.Observe(t.Context(), "z.test.")
-				var failure *host.Error
-				if c.reason != "" && (!errors.As(err, &failure) || failure.Reason != c.reason || !strings.Contains(err.Error(), c.text) || len(err.Error()) > 1000) {
+				if failure, ok := errors.AsType[*host.Error](err); c.reason != "" && (!ok || failure.Reason != c.reason || !strings.Contains(err.Error(), c.text) || len(err.Error()) > 1000) {
 					t.Errorf("the error is %.1000v", err)
 				}
 			})

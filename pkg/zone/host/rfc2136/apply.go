@@ -138,7 +138,7 @@ func (a *applyRun) sendAll(ctx context.Context, queue [][]updateUnit, soaChanged
 		}
 	}
 	if changed && rrset.SerialLess(a.result.SOA.Serial, a.want.Serial) {
-		return a.exchangeUpdate(ctx, nil, a.want) // The message with the last serial was refused.
+		return a.exchangeSOA(ctx, a.want) // The message with the last serial was refused.
 	}
 	return a.raced
 }
@@ -179,7 +179,7 @@ func (a *applyRun) probeZone(ctx context.Context, batch []updateUnit, refusal er
 		soa = a.want
 		soa.Serial = rrset.AddSerial(a.result.SOA.Serial, 1)
 	}
-	if err := a.exchangeUpdate(ctx, nil, soa); err != nil {
+	if err := a.exchangeSOA(ctx, soa); err != nil {
 		return err
 	}
 	a.probed = true
@@ -210,11 +210,12 @@ func (a *applyRun) soaAfter(have rrset.SOA, left int) rrset.SOA {
 	return soa
 }
 
-// exchangeUpdate sends one message and records the zone's new SOA if the server answered NOERROR.
-func (a *applyRun) exchangeUpdate(ctx context.Context, batch []updateUnit, soa rrset.SOA) error {
-	return a.exchange(ctx, a.prepare(a.result.SOA, soa, batch), soa)
+// exchangeSOA sends a message that sets nothing but the SOA.
+func (a *applyRun) exchangeSOA(ctx context.Context, soa rrset.SOA) error {
+	return a.exchange(ctx, a.prepare(a.result.SOA, soa, nil), soa)
 }
 
+// exchange sends a message and records the zone's new SOA if the server answered NOERROR.
 func (a *applyRun) exchange(ctx context.Context, m preparedMessage, soa rrset.SOA) error {
 	if m.err != nil {
 		return m.err

@@ -44,8 +44,7 @@ func (e Exclusive) Blame(ctx context.Context, failed host.Result, want rrset.SOA
 // failsToWrite reports whether a server has failed (SERVFAIL) at all RRsets that it refused.
 func failsToWrite(refused map[rrset.Key]error) bool {
 	for _, err := range refused {
-		var e *wire.Error
-		if !errors.As(err, &e) || e.Rcode != dns.RcodeServerFailure {
+		if e, ok := errors.AsType[*wire.Error](err); !ok || e.Rcode != dns.RcodeServerFailure {
 			return false
 		}
 	}

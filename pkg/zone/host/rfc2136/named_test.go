@@ -397,8 +397,7 @@ func TestRefusedAsSuch(t *testing.T) {
 		have := observe.New(observe.Options{}).Serial(t.Context(), observe.Peer{Addr: s.Addr}, "frozen.test.", nil).SOA
 		c := plan.Changes{Create: []rrset.RRset{rrset.New(rrset.Key{Name: "a.frozen.test.", Type: dns.TypeA}, 1, "192.0.2.1")}}
 		result, err := p.Apply(t.Context(), rfc2136.Target{Server: s.Addr, Zone: "frozen.test.", Key: &s.Update}, c, have, ahead(have, 1))
-		var e *wire.Error
-		if !errors.As(err, &e) || e.Reason() != "Refused" || len(result.Refused) > 0 {
+		if e, ok := errors.AsType[*wire.Error](err); !ok || e.Reason() != "Refused" || len(result.Refused) > 0 {
 			t.Errorf("result %+v, error %v", result, err)
 		}
 	})

@@ -65,8 +65,7 @@ func TestProbeRefused(t *testing.T) {
 	} {
 		target.Zone = zone
 		_, err := rfc2136.Probe(t.Context(), target, rrset.SOA{MName: "ns1." + zone, RName: "hostmaster." + zone, Serial: 1})
-		var e *wire.Error
-		if !errors.As(err, &e) || e.Rcode != dns.RcodeRefused && !e.RefusesKey() { // Knot knows no key that it lets do nothing.
+		if e, ok := errors.AsType[*wire.Error](err); !ok || e.Rcode != dns.RcodeRefused && !e.RefusesKey() { // Knot knows no key that it lets do nothing.
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -95,8 +95,7 @@ func (a *applyRun) noteSuccess(soa rrset.SOA) {
 
 // noteFailure counts the RRsets that a server failed at alone. Where the SOA is not ours, nothing else shows whether it can write.
 func (a *applyRun) noteFailure(err error) {
-	var e *wire.Error
-	if a.target.Shared && !a.probed && errors.As(err, &e) && e.Rcode == dns.RcodeServerFailure {
+	if e, ok := errors.AsType[*wire.Error](err); a.target.Shared && !a.probed && ok && e.Rcode == dns.RcodeServerFailure {
 		a.failures++
 	}
 }
