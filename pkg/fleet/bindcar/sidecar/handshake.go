@@ -24,7 +24,7 @@ const (
 // take nobody's place.
 type handshakeListener struct {
 	net.Listener
-	config    *tls.Config
+	config *tls.Config
 	// strangers are those that have not authenticated.
 	strangers *share.Connections
 	// accepted has what Accept returns.
