@@ -87,13 +87,16 @@ func (l *requestLimiter) limit(next http.Handler) http.Handler {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		a := &answer{header: http.Header{}, code: http.StatusOK}
-		func() {
-			defer l.places.Add(host, -1)
-			next.ServeHTTP(a, r.WithContext(review.WithSender(r.Context(), host)))
-		}()
-		a.send(w)
+		l.answerIn(host, next, r.WithContext(review.WithSender(r.Context(), host))).send(w)
 	})
+}
+
+// answerIn has a handler answer a request in a place of a host, which is free again afterwards.
+func (l *requestLimiter) answerIn(host string, next http.Handler, r *http.Request) *answer {
+	defer l.places.Add(host, -1)
+	a := &answer{header: http.Header{}, code: http.StatusOK}
+	next.ServeHTTP(a, r)
+	return a
 }
 
 // answer keeps what a handler answers: the place is free before it is sent, for whoever asked may not read it.
