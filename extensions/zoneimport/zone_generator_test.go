@@ -341,7 +341,7 @@ func (g *zoneGenerator) other() (rrtype, data string) {
 		{"AVC", g.texts()},
 		{"NINFO", g.texts()},
 		{"RKEY", "0 3 1 AQID"},
-		{"KEY", "256 3 8 AQID"},
+		{"KEY", g.pick("256", "0x4200", "NOCONF|host|SIG3", "ZONE|", "USER") + " 3 8 AQID"},
 		{"CDS", "0 0 0 00"},
 		{g.pick("EID", "NIMLOC", "TYPE31"), g.pick("32251A030067", "3225 1a03\t0067")},
 		{"NULL", g.pick("\\# 0", "\\# 2 ab CD")},

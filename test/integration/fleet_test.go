@@ -127,7 +127,7 @@ func TestFleetMistakes(t *testing.T) {
 			return err
 		}
 		s := acl.Status
-		if s.Phase != v1beta1.PhaseFailed || s.FailureReason != "ConfigurationInvalid" || !strings.Contains(s.FailureMessage, `allowQuery: "office"`) {
+		if s.Phase != v1beta1.PhaseFailed || s.FailureReason != "ConfigurationInvalid" || !strings.Contains(s.FailureMessage, `allowQuery[0]: "office"`) {
 			return fmt.Errorf("status %+v", s)
 		}
 		return nil

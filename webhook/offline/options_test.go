@@ -248,6 +248,77 @@ spec:
 `
 )
 
+// servers has settings of servers of which none can be made.
+const servers = `
+apiVersion: bindy.firestoned.io/v1beta1
+kind: Bind9Cluster
+metadata: {name: dns}
+spec:
+  version: "9.16"
+  acls:
+    inside: [192.0.2.0/24]
+    any: [192.0.2.1]
+  global:
+    allowTransfer: [192.0.2.0/33]
+    allowQuery: [inside, insid]
+    bindcarConfig:
+      port: 5353
+      serviceSpec:
+        sessionAffinity: ClientIp
+  service:
+    spec:
+      type: LoadBalancerr
+      loadBalancerSourceRanges: [192.0.2.0]
+  volumeMounts: [{name: data, mountPath: /srv}]
+  secondary:
+    allowTransfer:
+    - none
+    - 192.0.2.0/34
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: Bind9Instance
+metadata: {name: member}
+spec:
+  role: primary
+  version: "9.18"
+  clusterRef: dns
+  config:
+    listenOn: [inside, outside]
+    bindcarConfig: {serviceSpec: {type: Node}}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: Bind9Instance
+metadata: {name: alone}
+spec:
+  role: primary
+  service: {spec: {ipFamilies: [IPv4, IPv5], externalIPs: [192.0.2]}}
+  storage: {emptyDir: {}}
+  volumes: [{name: cache, emptyDir: {}}]
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: Bind9Instance
+metadata: {name: of-another}
+spec: {role: primary, clusterRef: another, config: {allowQuery: [its-own]}}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: Bind9GlobalCluster
+metadata: {name: shared}
+spec:
+  namespace: default
+  global:
+    dnssec:
+      signing: {enabled: true, kskLifetime: 2d}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: ClusterBind9Provider
+metadata: {name: provider}
+spec:
+  image: {image: "registry.example.com/bind9:9.16"}
+  version: "9.16"
+  primary:
+    service: {spec: {externalTrafficPolicy: Locl, internalTrafficPolicy: Cluster, ipFamilyPolicy: Dual}}
+`
+
 func TestRun(t *testing.T) {
 	tests := map[string]struct {
 		manifests map[string]string
@@ -294,6 +365,27 @@ func TestRun(t *testing.T) {
 			"all.yaml:25: warning: DNSEndpoint default/e: spec.endpoints[1].dnsName: no DNSZone takes", `all.yaml:29: warning: DNSEndpoint default/e: spec.endpoints[2].recordType: Lockstep does not publish type "BLOB"`,
 			"all.yaml:31: warning: DNSEndpoint default/e: spec.endpoints[3]: it is not published beside spec.endpoints[0]: a name with a CNAME",
 			"all.yaml:39: warning: ARecord default/lost: metadata.labels: no DNSZone", "all.yaml:45: warning: DNSProvider default/corp: spec: the server 192.0.2.1:53 is there twice",
+		}},
+		"servers that cannot be made": {manifests: map[string]string{"all.yaml": servers}, want: []string{
+			"all.yaml:6: warning: Bind9Cluster default/dns: spec.version: Lockstep has images of BIND 9.18 and 9.20",
+			`all.yaml:9: warning: Bind9Cluster default/dns: spec.acls[any]: "any" is not a name`,
+			`all.yaml:11: warning: Bind9Cluster default/dns: spec.global.allowTransfer[0]: "192.0.2.0/33" is neither`,
+			`all.yaml:12: warning: Bind9Cluster default/dns: spec.global.allowQuery[1]: "insid" is neither`,
+			"all.yaml:14: warning: Bind9Cluster default/dns: spec.global.bindcarConfig.port: 5353 is one of the pod's own",
+			`all.yaml:16: warning: Bind9Cluster default/dns: spec.global.bindcarConfig.serviceSpec.sessionAffinity: Unsupported value: "ClientIp": supported values: "ClientIP", "None"`,
+			`all.yaml:19: warning: Bind9Cluster default/dns: spec.service.spec.type: Unsupported value: "LoadBalancerr": supported values: "ClusterIP"`,
+			`all.yaml:20: warning: Bind9Cluster default/dns: spec.service.spec.loadBalancerSourceRanges[0]: Invalid value: "192.0.2.0"`,
+			`all.yaml:21: warning: Bind9Cluster default/dns: spec.volumeMounts: container named mounts volume "data", which there is not`,
+			`all.yaml:25: warning: Bind9Cluster default/dns: spec.secondary.allowTransfer[1]: "192.0.2.0/34" is neither`,
+			`all.yaml:35: warning: Bind9Instance default/member: spec.config.listenOn[1]: "outside" is neither`,
+			`all.yaml:36: warning: Bind9Instance default/member: spec.config.bindcarConfig.serviceSpec.type: Unsupported value: "Node"`,
+			`all.yaml:43: warning: Bind9Instance default/alone: spec.service.spec.ipFamilies[1]: Unsupported value: "IPv5"`,
+			`all.yaml:43: warning: Bind9Instance default/alone: spec.service.spec.externalIPs[0]: Invalid value: "192.0.2"`,
+			`all.yaml:45: warning: Bind9Instance default/alone: spec.volumes: there is another volume "cache"`,
+			"all.yaml:50: warning: Bind9Instance default/of-another: spec.clusterRef: there is no Bind9Cluster another",
+			`all.yaml:59: warning: Bind9GlobalCluster shared: spec.global.dnssec.signing.kskLifetime: "2d" is shorter`,
+			`all.yaml:68: warning: ClusterBind9Provider provider: spec.primary.service.spec.externalTrafficPolicy: Unsupported value: "Locl"`,
+			`all.yaml:68: warning: ClusterBind9Provider provider: spec.primary.service.spec.ipFamilyPolicy: Unsupported value: "Dual"`,
 		}},
 		"twice":                  {manifests: map[string]string{"a.yaml": good, "b.yaml": good}, refused: true, want: []string{"b.yaml:4: error: Bind9Cluster default/dns: metadata.name: ", "b.yaml:9: error", "b.yaml:18: error"}},
 		"bad name":               {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost}", "name: Lost_}", 1)}, refused: true, want: []string{"a.yaml:4: error: ARecord default/Lost_: metadata.name: Invalid value"}},

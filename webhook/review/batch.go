@@ -40,6 +40,8 @@ func reviewStored(ctx context.Context, objects Objects, o client.Object) (Result
 		return zoneReviewer{objects}.review(ctx, o, nil)
 	case *v1beta1.Bind9Instance:
 		return instanceReviewer{objects}.review(ctx, o, nil)
+	case *v1beta1.Bind9Cluster, *v1beta1.Bind9GlobalCluster, *v1beta1.ClusterBind9Provider:
+		return clusterResult(o)
 	case *v1beta1.DNSProvider:
 		return providerReviewer{objects}.review(ctx, o, nil)
 	case *v1alpha1.DNSEndpoint:

@@ -30,6 +30,8 @@ type Objects interface {
 	recordsOf(ctx context.Context, namespace string) ([]v1beta1.Record, error)
 	// clusterExists reports whether there is a cluster of the name in a namespace or, without one, among those of all namespaces.
 	hasCluster(ctx context.Context, namespace, name string) (bool, error)
+	// clusterOf is the cluster that an instance belongs to, without an Object if it is not there.
+	clusterOf(ctx context.Context, instance *v1beta1.Bind9Instance) (inventory.Cluster, error)
 	// terminating reports whether the namespace is being deleted.
 	terminating(ctx context.Context, namespace string) (bool, error)
 	// instances are all instances.
@@ -317,6 +319,10 @@ func startInformers(ctx context.Context, c cache.Cache) error {
 
 func (o *CachedObjects) hasCluster(ctx context.Context, namespace, name string) (bool, error) {
 	return clusterExists(ctx, o.reader, namespace, name)
+}
+
+func (o *CachedObjects) clusterOf(ctx context.Context, instance *v1beta1.Bind9Instance) (inventory.Cluster, error) {
+	return inventory.ClusterOf(ctx, o.reader, instance, o.systemNamespace)
 }
 
 // clusterExists looks for a cluster in a namespace or, without one, among those of all namespaces.

@@ -55,11 +55,11 @@ func TestReviewLooksAtWhatIsStored(t *testing.T) {
 			kinds: "dnszones", warns: "no DNSZone takes",
 		},
 		"cluster of a zone": {
-			object: zone("new", `zoneName: new.test, clusterRef: new`), stored: []client.Object{&v1beta1.Bind9Cluster{ObjectMeta: named("dns", "new")}},
+			object: zone("new", `zoneName: new.test, clusterRef: new`), stored: []client.Object{&v1beta1.Bind9Cluster{ObjectMeta: metaOf("dns", "new")}},
 			kinds: "new", warns: "spec.clusterRef: there is no Bind9Cluster new",
 		},
 		"global cluster of a zone": {
-			object: zone("new", `zoneName: new.test, clusterProviderRef: new`), stored: []client.Object{&v1beta1.ClusterBind9Provider{ObjectMeta: named("", "new")}},
+			object: zone("new", `zoneName: new.test, clusterProviderRef: new`), stored: []client.Object{&v1beta1.ClusterBind9Provider{ObjectMeta: metaOf("", "new")}},
 			kinds: "new new", warns: "spec.clusterProviderRef: there is no Bind9GlobalCluster or ClusterBind9Provider new",
 		},
 		"instance of a zone": {
@@ -68,7 +68,7 @@ func TestReviewLooksAtWhatIsStored(t *testing.T) {
 			kinds:  "bind9instances", warns: "spec.bind9InstancesFrom[0].selector: selects no Bind9Instance",
 		},
 		"cluster of an instance": {
-			object: `{kind: Bind9Instance, metadata: {name: i, namespace: dns}, spec: {clusterRef: new, role: primary}}`, stored: []client.Object{&v1beta1.Bind9Cluster{ObjectMeta: named("dns", "new")}},
+			object: `{kind: Bind9Instance, metadata: {name: i, namespace: dns}, spec: {clusterRef: new, role: primary}}`, stored: []client.Object{&v1beta1.Bind9Cluster{ObjectMeta: metaOf("dns", "new")}},
 			kinds: "new", warns: "spec.clusterRef: there is no Bind9Cluster new",
 		},
 		"records of a zone": {
@@ -148,7 +148,7 @@ func TestStoredLeavesAServerInTroubleAlone(t *testing.T) {
 
 // A user who went away says nothing of the API server.
 func TestStoredGoesOnAfterACancelledRequest(t *testing.T) {
-	s := storedIn(t, answers([]client.Object{&v1beta1.Bind9Cluster{ObjectMeta: named("dns", "c")}}).ServeHTTP)
+	s := storedIn(t, answers([]client.Object{&v1beta1.Bind9Cluster{ObjectMeta: metaOf("dns", "c")}}).ServeHTTP)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if s.hasLiveCluster(gone, "dns", "c") || !s.hasLiveCluster(t.Context(), "dns", "c") {
@@ -246,7 +246,7 @@ func answers(stored []client.Object) http.HandlerFunc {
 
 func kindOf(o client.Object) string { return reflect.TypeOf(o).Elem().Name() }
 
-func named(namespace, name string) metav1.ObjectMeta {
+func metaOf(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 

@@ -73,7 +73,8 @@ func warnMissingCluster(ctx context.Context, o Objects, namespace, name, so stri
 		name, namespace, so)}, nil
 }
 
-// instanceReviewer judges instances: whether the cluster is there that they name, and that they do not claim an owner.
+// instanceReviewer judges instances: whether the cluster is there that they name, that they do not claim an owner, and what their servers
+// would be made from.
 type instanceReviewer struct {
 	objects Objects
 }
@@ -91,12 +92,11 @@ func (r instanceReviewer) review(ctx context.Context, instance, _ *v1beta1.Bind9
 		}
 	}
 	warnings, err := warnMissingCluster(ctx, r.objects, instance.Namespace, instance.Spec.ClusterRef, "the instance has no server")
-	return Result{Warnings: warnings}, err
-}
-
-// reviewCluster finds nothing: there is a limit for clusters, and their definition says the rest.
-func reviewCluster(context.Context, *v1beta1.Bind9Cluster, *v1beta1.Bind9Cluster) (Result, error) {
-	return Result{}, nil
+	if err != nil {
+		return Result{}, err
+	}
+	own, err := configurationWarnings(ctx, r.objects, instance)
+	return Result{Warnings: append(warnings, own...)}, err
 }
 
 // providerReviewer judges DNSProviders by themselves: what the controller would report without asking their servers. No Secret is read.

@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 )
 
 // staticObjects are objects that are all there is: those of a folder of manifests. It is no cache, and nothing changes in it once it
@@ -21,7 +22,7 @@ type staticObjects struct {
 	members    *membership.Cache
 	servers    membership.FleetObjects
 	recordList []v1beta1.Record
-	clusters   map[types.NamespacedName]bool
+	clusters   map[types.NamespacedName][]inventory.Cluster
 	namespaced []*v1beta1.Bind9Cluster
 	records    map[recordKey][]v1beta1.Record
 	endpoints  map[string][]*v1alpha1.DNSEndpoint
@@ -33,7 +34,7 @@ type recordKey struct{ kind, namespace, key string }
 
 // newStaticObjects takes objects of our kinds, in any order; others are passed over.
 func newStaticObjects(all ...client.Object) *staticObjects {
-	s := &staticObjects{members: membership.NewCache(), clusters: map[types.NamespacedName]bool{}, records: map[recordKey][]v1beta1.Record{}, endpoints: map[string][]*v1alpha1.DNSEndpoint{}}
+	s := &staticObjects{members: membership.NewCache(), clusters: map[types.NamespacedName][]inventory.Cluster{}, records: map[recordKey][]v1beta1.Record{}, endpoints: map[string][]*v1alpha1.DNSEndpoint{}}
 	for _, o := range all {
 		switch o := o.(type) {
 		case *v1beta1.DNSZone:
@@ -59,7 +60,8 @@ func newStaticObjects(all ...client.Object) *staticObjects {
 		}
 		switch o.(type) {
 		case *v1beta1.Bind9Cluster, *v1beta1.Bind9GlobalCluster, *v1beta1.ClusterBind9Provider:
-			s.clusters[client.ObjectKeyFromObject(o)] = true
+			key := client.ObjectKeyFromObject(o)
+			s.clusters[key] = append(s.clusters[key], inventory.AsCluster(o, defaultHome))
 		}
 	}
 	for _, record := range s.recordList {
@@ -116,7 +118,18 @@ func (s *staticObjects) recordsOf(_ context.Context, namespace string) ([]v1beta
 }
 
 func (s *staticObjects) hasCluster(_ context.Context, namespace, name string) (bool, error) {
-	return s.clusters[types.NamespacedName{Namespace: namespace, Name: name}], nil
+	return len(s.clusters[types.NamespacedName{Namespace: namespace, Name: name}]) > 0, nil
+}
+
+func (s *staticObjects) clusterOf(_ context.Context, instance *v1beta1.Bind9Instance) (inventory.Cluster, error) {
+	for _, candidate := range membership.ClusterCandidates(instance.Namespace, instance.Spec.ClusterRef) {
+		for _, cluster := range s.clusters[candidate.Key] {
+			if cluster.Namespace == instance.Namespace {
+				return cluster, nil
+			}
+		}
+	}
+	return inventory.Cluster{}, nil
 }
 
 func (s *staticObjects) terminating(context.Context, string) (bool, error) { return false, nil }

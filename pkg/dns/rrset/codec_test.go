@@ -335,6 +335,7 @@ func TestSpellings(t *testing.T) {
 		"bytes of a location":     {dns.TypeLOC, []string{"0 0 0 N 0 0 0 E 0m", `\# 16 00121613 80000000 80000000 00989680`}},
 		"a digest by name":        {dns.TypeDS, []string{"1 8 1 00112233445566778899AABBCCDDEEFF00112233", "1 RSASHA256 SHA-1 00112233445566778899aabbccddeeff 00112233", "1 rsasha256 sha1 00112233445566778899AABBCCDDEEFF00112233"}},
 		"an old algorithm":        {dns.TypeDS, []string{"1 7 2 00", "1 NSEC3RSASHA1 SHA256 00", "1 RSASHA1-NSEC3-SHA1 2 00"}},
+		"flags of a key":          {dns.TypeKEY, []string{"16899 3 8 AQID", "0x4203 3 8 AQID", "0X4203 DNSSEC RSASHA256 AQ ID", "NOCONF|host|SIG3 3 8 AQID", "SIG3|HOST|NOCONF| 3 8 AQID"}},
 		"a certificate":           {dns.TypeCERT, []string{"IPKIX 1 ECCGOST AQID", "4 1 12 AQ ID", "ipkix 1 ECC-GOST AQID"}},
 		"bytes":                   {dns.TypeNULL, []string{`\# 2 00ff`, `\# 2 00 FF`}},
 		"no bytes":                {dns.TypeNULL, []string{`\# 0`}},
@@ -360,6 +361,7 @@ func TestSpellings(t *testing.T) {
 	}
 	for rrtype, wrong := range map[uint16][]string{
 		dns.TypeHTTPS:    {`1 . key3=\001`, `1 . key3="\000\001"x`, `1 . port=1 key3=\000\001`, `1 . key3=\256`},
+		dns.TypeKEY:      {"ZONE|NONE 3 8 AQID", "0x1ffff 3 8 AQID", "| 3 8 AQID"},
 		dns.TypeAMTRELAY: {"10 1 3 relay.", "10 1 1 192.0.2.1"},
 	} {
 		for _, rdata := range wrong {

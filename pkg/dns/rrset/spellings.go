@@ -16,6 +16,8 @@ func respell(rrtype uint16, rdata string) string {
 		return unquote(rdata)
 	case dns.TypeNID, dns.TypeL64:
 		return padGroups(rdata)
+	case dns.TypeKEY:
+		rdata = numberFlags(rdata)
 	}
 	return replaceMnemonics(rrtype, rdata)
 }
@@ -99,6 +101,40 @@ var (
 		"ECDSAP256SHA256": 13, "ECDSAP384SHA384": 14, "ED25519": 15, "ED448": 16, "INDIRECT": 252, "PRIVATEDNS": 253, "PRIVATEOID": 254,
 	}
 )
+
+// keyFlags are the flags of KEY data under the names of RFC 2535 section 7.1 and of BIND.
+var keyFlags = map[string]uint64{
+	"NOAUTH": 0x8000, "NOCONF": 0x4000, "NOKEY": 0xc000, "FLAG2": 0x2000, "EXTEND": 0x1000, "FLAG4": 0x0800, "FLAG5": 0x0400,
+	"USER": 0, "ZONE": 0x0100, "HOST": 0x0200, "NTYP3": 0x0300, "FLAG8": 0x0080, "FLAG9": 0x0040, "FLAG10": 0x0020, "FLAG11": 0x0010,
+	"SIG0": 0, "SIG1": 1, "SIG2": 2, "SIG3": 3, "SIG4": 4, "SIG5": 5, "SIG6": 6, "SIG7": 7,
+	"SIG8": 8, "SIG9": 9, "SIG10": 10, "SIG11": 11, "SIG12": 12, "SIG13": 13, "SIG14": 14, "SIG15": 15, "KSK": 1,
+}
+
+// numberFlags puts a decimal number in place of the flags of KEY data, which may be names with "|" between them, or hexadecimal.
+func numberFlags(rdata string) string {
+	fields := strings.Fields(rdata)
+	if len(fields) == 0 {
+		return rdata
+	}
+	word := strings.ToUpper(fields[0])
+	digits, hexadecimal := strings.CutPrefix(word, "0X")
+	flags, err := strconv.ParseUint(digits, 16, 16)
+	if !hexadecimal {
+		flags, err = 0, nil
+		for name := range strings.SplitSeq(strings.TrimSuffix(word, "|"), "|") {
+			flag, known := keyFlags[name]
+			if !known {
+				return rdata
+			}
+			flags |= flag
+		}
+	}
+	if err != nil {
+		return rdata
+	}
+	fields[0] = strconv.FormatUint(flags, 10)
+	return strings.Join(fields, " ")
+}
 
 // replaceMnemonics puts numbers in place of words, in any case.
 func replaceMnemonics(rrtype uint16, rdata string) string {

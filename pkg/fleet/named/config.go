@@ -55,10 +55,18 @@ type Config struct {
 // Render returns the content of each configuration file by name. The error names every field that cannot be rendered
 // and wraps ErrConfig: only a change of the specification can help.
 func Render(c Config) (map[string]string, error) {
+	files, err := c.render()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	return files, nil
+}
+
+func (c Config) render() (map[string]string, error) {
 	acls, aclErr := c.renderACLs()
 	options, err := c.renderOptions()
 	if err := errors.Join(aclErr, err); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+		return nil, err
 	}
 	return map[string]string{
 		MainFile:    c.renderMain(),
@@ -127,7 +135,7 @@ func (c Config) renderACLs() (string, error) {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(c.ACLs)) {
 		if !clause.IsIdentifier(name) || clause.IsBuiltinACL(name) || name == clause.TransferACL || name == clause.QueryACL {
-			problems = append(problems, fmt.Errorf("acls: %q is not a name for an ACL", name))
+			problems = append(problems, fmt.Errorf("acls[%s]: %q is not a name for an ACL", name, name))
 			continue
 		}
 		list, err := c.matchList("acls["+name+"]", c.ACLs[name])

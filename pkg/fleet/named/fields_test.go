@@ -315,6 +315,15 @@ func TestTakesNamedsPorts(t *testing.T) {
 	}
 }
 
+// A Service that kube-apiserver would not store is not sent to it: the field is named as the specification has it.
+func TestServicesOfUnknownType(t *testing.T) {
+	w := workload(t)
+	w.Cluster.Service = &v1beta1.ServiceConfig{Spec: &corev1.ServiceSpec{Type: "LoadBalancerr"}}
+	if _, _, err := w.Services(corev1.ServiceSpec{}); !errors.Is(err, named.ErrConfig) || !strings.Contains(err.Error(), "service.spec.type: Unsupported value") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestDisruptionBudget: all instances of a role apply the same object, which selects the pods of them all.
 func TestDisruptionBudget(t *testing.T) {
 	owner := func() *metav1ac.OwnerReferenceApplyConfiguration {

@@ -177,10 +177,10 @@ func (c Config) writeRecursion(b *strings.Builder) error {
 func renderForwarders(list []string) (string, error) {
 	var b strings.Builder
 	var problems []error
-	for _, entry := range list {
+	for i, entry := range list {
 		addr, err := clause.ParseServer(entry)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("forwarders: %w", err))
+			problems = append(problems, fmt.Errorf("forwarders[%d]: %w", i, err))
 			continue
 		}
 		b.WriteString(clause.ServerClause(addr, clause.Port, ""))

@@ -1,6 +1,7 @@
 package named
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -79,10 +80,7 @@ func (w Workload) podSpec(configChecksum string) (*corev1ac.PodSpecApplyConfigur
 	if err != nil {
 		return nil, err
 	}
-	if port := w.bindcarConfig().Port; slices.Contains([]int32{serving.Port, layout.ControlPort, layout.StatisticsPort, layout.NoticePort, layout.HealthPort}, port) {
-		return nil, fmt.Errorf("bindcarConfig.port: %d is one of the pod's own; 5353, 8053, 9953, 9954 and 9955 are taken", port)
-	}
-	if err := checkDistinctMounts(volumes, w.hasVolumeClaim(), server, sidecar); err != nil {
+	if err := errors.Join(w.checkSidecarPort(), checkDistinctMounts(volumes, w.hasVolumeClaim(), server, sidecar)); err != nil {
 		return nil, err
 	}
 	pod := corev1ac.PodSpec().
@@ -100,6 +98,14 @@ func (w Workload) podSpec(configChecksum string) (*corev1ac.PodSpecApplyConfigur
 		WithContainers(server, sidecar).
 		WithVolumes(volumes...)
 	return pod, w.place(pod)
+}
+
+func (w Workload) checkSidecarPort() error {
+	port := w.bindcarConfig().Port
+	if slices.Contains([]int32{serving.Port, layout.ControlPort, layout.StatisticsPort, layout.NoticePort, layout.HealthPort}, port) {
+		return fmt.Errorf("bindcarConfig.port: %d is one of the pod's own; 5353, 8053, 9953, 9954 and 9955 are taken", port)
+	}
+	return nil
 }
 
 // hasVolumeClaim reports whether each pod has a claim of its own for what named keeps.

@@ -97,8 +97,11 @@ func (c *cluster) readKindIn(ctx context.Context, kind string, list client.Objec
 	return nil
 }
 
-// readNamespaces reads the namespaces if a zone selects records by their labels.
-func (c *cluster) readNamespaces(ctx context.Context) error {
+// namespaceKind is the kind of namespaces. Only their labels count.
+const namespaceKind = "Namespace"
+
+// planNamespaces reads the namespaces, and has those in files be what they would be, if a zone selects records by their labels.
+func (c *cluster) planNamespaces(ctx context.Context, declared []manifest.Object) error {
 	selects := func(o source.Object) bool {
 		zone, ok := o.(*v1beta1.DNSZone)
 		return ok && slices.ContainsFunc(zone.Spec.RecordsFrom, func(from v1beta1.RecordSource) bool { return from.NamespaceSelector != nil })
@@ -110,12 +113,22 @@ func (c *cluster) readNamespaces(ctx context.Context) error {
 	switch err := c.client.List(ctx, list); {
 	case apierrors.IsForbidden(err):
 		c.addRemark("labels of namespaces are not taken into account: %v", err)
+		return nil
 	case err != nil:
 		return fmt.Errorf("listing namespaces: %w", err)
 	}
 	for i := range list.Items {
-		key := objectKey{Kind: "Namespace", Name: list.Items[i].Name}
+		key := objectKey{Kind: namespaceKind, Name: list.Items[i].Name}
 		c.before[key], c.after[key] = &list.Items[i], &list.Items[i]
+	}
+	for _, o := range declared {
+		labels := map[string]string{corev1.LabelMetadataName: o.GetName()} // kube-apiserver sets it.
+		maps.Copy(labels, o.GetLabels())
+		o.SetNamespace("")
+		o.SetLabels(labels)
+		if err := c.apply(ctx, o); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -216,8 +229,12 @@ func (c *cluster) patch(ctx context.Context, o, live *unstructured.Unstructured)
 
 // applierOf returns the field manager that has applied an object on the server's side; empty if none has.
 func applierOf(live *unstructured.Unstructured) string {
+	applied := `"f:spec"`
+	if live.GetKind() == namespaceKind {
+		applied = `"f:labels"`
+	}
 	for _, f := range live.GetManagedFields() {
-		if f.Operation == metav1.ManagedFieldsOperationApply && f.Subresource == "" && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:spec"`) {
+		if f.Operation == metav1.ManagedFieldsOperationApply && f.Subresource == "" && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), applied) {
 			return f.Manager
 		}
 	}

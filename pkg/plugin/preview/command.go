@@ -170,12 +170,17 @@ func newScheme() (*runtime.Scheme, error) {
 
 // plan finds what would change. Objects of other kinds are passed over, but not those that were meant to be of ours.
 func (o *options) plan(ctx context.Context, c *cluster, objects []manifest.Object, prune labels.Selector) (Report, error) {
+	var ofNamespaces []manifest.Object
 	objects = slices.DeleteFunc(objects, func(object manifest.Object) bool {
 		problem := c.problemOf(object)
+		if problem == nil && object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind(namespaceKind) {
+			ofNamespaces = append(ofNamespaces, object)
+			return true
+		}
 		if problem != nil {
 			c.refuse(object.File, object.Line(""), keyOf(&object), problem)
 		}
-		return problem != nil || !c.client.Scheme().Recognizes(object.GroupVersionKind()) || object.GetKind() == "Namespace"
+		return problem != nil || !c.client.Scheme().Recognizes(object.GroupVersionKind())
 	})
 	kept, namespaces := map[objectKey]bool{}, map[string]bool{c.namespace: true}
 	for _, object := range objects {
@@ -202,7 +207,7 @@ func (o *options) plan(ctx context.Context, c *cluster, objects []manifest.Objec
 			return Report{}, err
 		}
 	}
-	if err := c.readNamespaces(ctx); err != nil {
+	if err := c.planNamespaces(ctx, ofNamespaces); err != nil {
 		return Report{}, err
 	}
 	values := func(m map[objectKey]source.Object) []source.Object { return slices.Collect(maps.Values(m)) }

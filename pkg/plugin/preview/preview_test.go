@@ -312,3 +312,39 @@ func TestPlanReadsNamespaces(t *testing.T) {
 		t.Errorf("namespaces were read %d times: %q", reads, text)
 	}
 }
+
+// Labels that files give namespaces, or take from them, decide where zones select records by them; without such a zone, nothing is asked.
+func TestPlanOfNamespaces(t *testing.T) {
+	open := strings.Replace(zoneText, "recordsFrom: [{", "recordsFrom: [{namespaceSelector: {matchLabels: {team: 'yes'}}, ", 1)
+	namespace := func(labels string) string {
+		return "apiVersion: v1\nkind: Namespace\nmetadata: {name: team, labels: {" + labels + "}}\n---\n"
+	}
+	guest := stored(t, strings.Replace(record("www", "192.0.2.1"), "namespace: dns", "namespace: team", 1))[0]
+	guest.GetAnnotations()[v1beta1.AllowZoneNamespacesAnnotation] = "dns"
+	forbidden := interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		if o.GetName() != "team" {
+			return c.Patch(ctx, o, patch, opts...)
+		}
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "team", errors.New(`User "u" cannot patch resource "namespaces"`))
+	}}
+	for name, tc := range map[string]struct {
+		stored, zone, file string
+		funcs              interceptor.Funcs
+		want               string
+	}{
+		"a label comes":          {namespace(""), open, namespace("team: 'yes'"), interceptor.Funcs{}, "appears   www.main.test."},
+		"a label goes":           {namespace("team: 'yes'"), open, namespace(""), interceptor.Funcs{}, "vanishes   www.main.test."},
+		"a label stays":          {namespace("team: 'yes'"), open, namespace("team: 'yes'"), interceptor.Funcs{}, "no answer changes\n"},
+		"an unknown namespace":   {"", open, namespace("team: 'yes'"), interceptor.Funcs{}, "appears   www.main.test."},
+		"of others":              {namespace(""), open, namespace("team: 'yes'"), forbidden, "team was not asked of kube-apiserver"},
+		"without such a zone":    {namespace(""), zoneText, namespace("team: 'yes'"), forbidden, "no answer changes\n"},
+		"a namespace of no file": {namespace("team: 'yes'"), open, "", interceptor.Funcs{}, "no answer changes\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, text, _ := makePlan(t, "", tc.zone+tc.file, tc.funcs, append(stored(t, tc.stored+tc.zone), guest)...)
+			if !strings.Contains(text, tc.want) || strings.HasPrefix(tc.want, "no ") && text != tc.want {
+				t.Errorf("no %q in %q", tc.want, text)
+			}
+		})
+	}
+}

@@ -37,14 +37,14 @@ func IsBuiltinACL(name string) bool {
 
 // MatchList renders an address match list, each element followed by "; ". Elements are addresses, prefixes, names of
 // ACLs ("NAME" or "acl:NAME") that known accepts, "key NAME", each with an optional "!" before it. Anything else is refused, so that no value
-// of a field can close the list and go on with statements of its own. The error names the field.
+// of a field can close the list and go on with statements of its own. The error names the element of the field.
 func MatchList(field string, elements []string, known func(acl string) bool) (string, error) {
 	var b strings.Builder
 	var problems []error
-	for _, element := range elements {
+	for i, element := range elements {
 		text, err := matchElement(element, known)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", field, err))
+			problems = append(problems, fmt.Errorf("%s[%d]: %w", field, i, err))
 			continue
 		}
 		b.WriteString(text)
