@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 
@@ -85,30 +86,92 @@ func TestLostZoneIsNotReplaced(t *testing.T) {
 // When named's reply to addzone is lost, named may have the zone: its files stay, and named has it after its next start too.
 func TestZoneOfALostReply(t *testing.T) {
 	const zone = "unheard.example"
-	s := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
-	ctx := testContext(t)
+	for name, connected := range map[string]bool{"new connection": false, "connected": true} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
+			ctx := testContext(t)
+			proxy := s.throughProxy(t)
+			if connected {
+				if _, err := s.server.control.Command(ctx, "status"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			hear := loseReplies(proxy, !connected)
+			if err := s.client.CreateZone(ctx, s.addr, primaryZone(zone, s.UpdateKey.Name)); err == nil {
+				t.Fatal("there was no reply, and the zone was created")
+			}
+			hear()
+			s.Restart(t)
+			if got := ask(t, s.DNS(), "www."+zone, dns.TypeA); len(got.Answer) != 1 {
+				t.Errorf("the zone is not served any more: %v", got)
+			}
+			if err := s.client.CreateZone(ctx, s.addr, primaryZone(zone, s.UpdateKey.Name)); !bindcar.IsExists(err) {
+				t.Errorf("creating it again: %v", err)
+			}
+		})
+	}
+}
+
+// When named's reply to modzone is lost, named may have the new clause. Nobody may want it any more: the zone gets back what it had, after a
+// restart of both, too.
+func TestClauseOfALostReply(t *testing.T) {
+	const zone = "unheard.example"
+	for name, restart := range map[string]bool{"runs on": false, "restarts": true} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
+			ctx := testContext(t)
+			proxy := s.throughProxy(t)
+			if err := s.client.CreateZone(ctx, s.addr, primaryZone(zone, s.UpdateKey.Name)); err != nil {
+				t.Fatal(err)
+			}
+			running, stop := context.WithCancel(ctx)
+			defer stop()
+			go s.server.runReconciler(running)
+			time.Sleep(keyCheckInterval / 2) // It has looked at all zones.
+			hear := loseReplies(proxy, false)
+			if err := s.client.PatchZone(ctx, s.addr, zone, bindcar.PatchZone{AllowTransfer: &[]string{"127.0.0.0/8"}}); err == nil {
+				t.Fatal("there was no reply, and the zone was changed")
+			}
+			transfers := func() bool {
+				_, err := wire.Transfer(ctx, s.DNS(), dns.Fqdn(zone), nil, nil)
+				return err == nil
+			}
+			if !transfers() {
+				t.Fatal("named has not got the clause")
+			}
+			hear()
+			if restart {
+				stop()
+				s.stop()
+				s.Restart(t)
+				s.run(t, nil)
+				go s.server.runReconciler(ctx)
+			}
+			eventually(t, func() bool { return !transfers() })
+			told, err := s.client.Zone(ctx, s.addr, zone)
+			if err != nil || len(told.AllowTransfer) > 0 {
+				t.Errorf("the zone is open to %q, %v", told.AllowTransfer, err)
+			}
+		})
+	}
+}
+
+// throughProxy has the sidecar send its commands through a proxy.
+func (s *sidecar) throughProxy(t *testing.T) *namedtest.Proxy {
+	t.Helper()
 	proxy := namedtest.StartProxy(t, netip.MustParseAddrPort(s.ControlAddr()))
 	s.server.control = rndc.NewClient(proxy.Addr.String(), s.Control)
-	greeted := false
+	return proxy
+}
+
+// loseReplies loses all replies of named's, but the first if that is its greeting, until hear is called.
+func loseReplies(proxy *namedtest.Proxy, greets bool) (hear func()) {
 	proxy.Filter(func(_ string, reply []byte) ([]byte, error) {
-		switch {
-		case len(reply) == 0: // The upper half of the length.
-		case !greeted:
-			greeted = true
-		default:
+		if !greets {
 			return nil, namedtest.ErrHangUp
 		}
+		greets = len(reply) == 0 // The upper half of the length comes first.
 		return reply, nil
 	})
-	if err := s.client.CreateZone(ctx, s.addr, primaryZone(zone, s.UpdateKey.Name)); err == nil {
-		t.Fatal("there was no reply, and the zone was created")
-	}
-	proxy.Filter(func(_ string, reply []byte) ([]byte, error) { return reply, nil })
-	s.Restart(t)
-	if got := ask(t, s.DNS(), "www."+zone, dns.TypeA); len(got.Answer) != 1 {
-		t.Errorf("the zone is not served any more: %v", got)
-	}
-	if err := s.client.CreateZone(ctx, s.addr, primaryZone(zone, s.UpdateKey.Name)); !bindcar.IsExists(err) {
-		t.Errorf("creating it again: %v", err)
-	}
+	return func() { proxy.Filter(func(_ string, reply []byte) ([]byte, error) { return reply, nil }) }
 }

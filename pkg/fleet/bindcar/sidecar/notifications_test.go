@@ -452,7 +452,7 @@ func TestReconcile(t *testing.T) {
 		s.run(t, func(srv *server) { srv.noticeAddress = "" })
 		d, err := s.server.zones.LoadDescription(zone)
 		if err == nil {
-			err = s.server.replaceClause(testContext(t), d) // as it would have been added
+			err = s.server.replaceClause(testContext(t), d, d) // as it would have been added
 		}
 		if err != nil {
 			t.Fatal(err)

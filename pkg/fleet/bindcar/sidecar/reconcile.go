@@ -12,14 +12,18 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/zonefile"
 )
 
-// keyCheckInterval is how often the names of the TSIG keys are read.
-const keyCheckInterval = 2 * time.Second
+const (
+	// keyCheckInterval is how often the names of the TSIG keys are read.
+	keyCheckInterval = 2 * time.Second
+	// settlePause is how long whoever could not change a zone has to try again, before it gets the clause that it had.
+	settlePause = 2 * keyCheckInterval
+)
 
 var retryBackoff = wait.Backoff{Duration: 2 * time.Second, Factor: 2, Steps: math.MaxInt, Cap: 30 * time.Second}
 
 // runReconciler makes named load keys that have changed, and replaces clauses of zones that differ from what they would be
-// now: of those that were added with another key, or by an older sidecar on a volume that outlived its pod. It runs until
-// ctx ends.
+// now: of those that were added with another key, or by an older sidecar on a volume that outlived its pod, and of those that may be another one
+// than was saved. It runs until ctx ends.
 func (s *server) runReconciler(ctx context.Context) {
 	backoff := retryBackoff
 	var reconciled [2]string // the revisions of the key rings that all zones have
@@ -35,9 +39,21 @@ func (s *server) runReconciler(ctx context.Context) {
 		}
 		select {
 		case <-time.After(pause):
+		case <-s.settle:
+			reconciled = [2]string{}
 		case <-ctx.Done():
 		}
 	}
+}
+
+// settleSoon has named given the clauses that are saved, of those zones whose it may not have.
+func (s *server) settleSoon() {
+	time.AfterFunc(settlePause, func() {
+		select {
+		case s.settle <- struct{}{}:
+		default: // It is about to happen.
+		}
+	})
 }
 
 func (s *server) reconcile(ctx context.Context) error {
@@ -93,13 +109,13 @@ func (s *server) reconcileZone(ctx context.Context, zone zonefile.Description) (
 		if !isOwnAddress(zone.TransferSource) {
 			zone.TransferSource = ""
 		}
-		err = s.replaceClause(ctx, zone)
+		err = s.replaceClause(ctx, zone, zone)
 	}
 	return err == nil, ignoreNotFound(err)
 }
 
 // isUpToDate reports whether a zone's clause is what it would be with the key.
 func (s *server) isUpToDate(zone zonefile.Description, key string) bool {
-	return zone.NoticeAddress == s.noticeAddress && zone.TransferKey == key && (zone.AdmitsGuests || len(zone.AllowTransfer) == 0) &&
+	return !zone.Unsettled && zone.NoticeAddress == s.noticeAddress && zone.TransferKey == key && (zone.AdmitsGuests || len(zone.AllowTransfer) == 0) &&
 		(zone.TransferSource == "" || isOwnAddress(zone.TransferSource))
 }

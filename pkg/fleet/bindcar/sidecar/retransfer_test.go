@@ -214,7 +214,7 @@ func TestFormerSourceIsDropped(t *testing.T) {
 			t.Fatal(err)
 		}
 		description.TransferSource = source
-		if err := s.server.replaceClause(ctx, description); err != nil {
+		if err := s.server.replaceClause(ctx, description, description); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.server.reconcile(ctx); err != nil {

@@ -37,7 +37,9 @@ type server struct {
 	// leftDefaultSource has, by zone, when it last went on to transfer from a source of its own.
 	leftDefaultSource sync.Map
 	transfers         *transferWatch
-	closeStreams      context.CancelFunc
+	// settle has the reconciler look at all zones.
+	settle       chan struct{}
+	closeStreams context.CancelFunc
 }
 
 func newServer(options Options) (*server, error) {
@@ -54,6 +56,7 @@ func newServer(options Options) (*server, error) {
 		statistics:    statistics.Channel{URL: options.StatisticsURL},
 		tsigKeys:      &tsigKeys{options.KeyNamesDir, control, options.DNSPort},
 		noticeAddress: options.NoticeAddress,
+		settle:        make(chan struct{}, 1),
 	}
 	s.transfers = &transferWatch{list: s.statistics.Transfers}
 	s.readiness.ask = s.askVersion

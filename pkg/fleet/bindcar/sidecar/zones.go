@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/httperror"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/zonefile"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/clause"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
 )
 
 // Greatest bodies, in bytes: a zone of 100,000 records takes some 10 MB.
@@ -77,7 +78,7 @@ func (s *server) addZone(ctx context.Context, zone zonefile.Description, request
 		}
 		if lost, err := s.restoreMissing(ctx, zone.Name); lost && err == nil {
 			return errZoneExists(zone.Name)
-		} else if httperror.IsUnavailable(err) {
+		} else if mayHaveRun(err) {
 			return err
 		}
 		if err := files.Remove(); err != nil {
@@ -85,7 +86,7 @@ func (s *server) addZone(ctx context.Context, zone zonefile.Description, request
 		}
 	}
 	defer func() {
-		if err != nil && !httperror.IsUnavailable(err) {
+		if err != nil && !mayHaveRun(err) {
 			err = errors.Join(err, files.Remove())
 		}
 	}()
@@ -109,6 +110,10 @@ func (s *server) addZone(ctx context.Context, zone zonefile.Description, request
 	}
 	return nil
 }
+
+// mayHaveRun reports whether named may have carried out the command that ended with an error: it was not heard of again. On a new connection, that
+// looks like a wrong key to a client.
+func mayHaveRun(err error) bool { return httperror.IsUnavailable(err) || errors.Is(err, rndc.ErrAuth) }
 
 // ensureMissing asks named for a zone that has files: they may be in use, or left from before. Without files there is
 // nothing to lose, and addzone itself fails when the zone is there. named runs one command at a time, so one less makes
@@ -218,7 +223,8 @@ func (s *server) patchZone(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if err := s.replaceClause(ctx, after); err != nil {
+	if err := s.replaceClause(ctx, before, after); err != nil {
+		s.settleSoon()
 		return err
 	}
 	if err := s.signingKeys.AwaitKeys(ctx, after); err != nil {
@@ -280,18 +286,23 @@ func (s *server) checkDS(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// replaceClause gives an existing zone a new clause, and saves its description.
-func (s *server) replaceClause(ctx context.Context, zone zonefile.Description) error {
-	if err := s.modifyZone(ctx, &zone); err != nil {
+// replaceClause gives an existing zone a new clause, and saves its description. Until then the former one is on disk as unsettled: named may
+// have the new clause although its reply is lost, or this process ends, and nobody may ask for that clause again.
+func (s *server) replaceClause(ctx context.Context, before, after zonefile.Description) error {
+	before.Unsettled = true
+	if err := s.zones.SaveDescription(before); err != nil {
 		return err
 	}
-	return s.zones.SaveDescription(zone)
+	if err := s.modifyZone(ctx, &after); err != nil {
+		return err
+	}
+	return s.zones.SaveDescription(after)
 }
 
 // modifyZone gives an existing zone a new clause, and completes its description. The running zone adopts the clause without a restart, and
 // keeps its data.
 func (s *server) modifyZone(ctx context.Context, zone *zonefile.Description) (err error) {
-	zone.NoticeAddress, zone.AdmitsGuests = s.noticeAddress, true
+	zone.NoticeAddress, zone.AdmitsGuests, zone.Unsettled = s.noticeAddress, true, false
 	if zone.TransferKey, err = s.tsigKeys.transferKey(); err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (k keyFiles) writeTo(prefix string) error {
 	}
 	path := func(entry string) string { return prefix + strings.Replace(entry, "-", "+", 1) }
 	for entry := range present {
-		if _, wanted := k[entry]; !wanted {
+		if !k.has(entry) {
 			if err := zonefile.RemoveFile(path(entry)); err != nil {
 				return err
 			}
@@ -68,15 +68,23 @@ func (k keyFiles) writeTo(prefix string) error {
 	return nil
 }
 
-// isComplete reports whether there is a key with its private half and its state.
+// isComplete reports whether there is a key with its private half and its state, and no file is empty, as after a loss of power or on a
+// full disk: an empty one must not take the place of a saved one.
 func (k keyFiles) isComplete() bool {
-	for entry := range k {
-		stem, private := strings.CutSuffix(entry, ".private")
-		if private && len(k[stem+".key"]) > 0 && len(k[stem+".state"]) > 0 {
-			return true
+	found := false
+	for entry, content := range k {
+		if len(content) == 0 {
+			return false
 		}
+		stem, private := strings.CutSuffix(entry, ".private")
+		found = found || private && k.has(stem+".key") && k.has(stem+".state")
 	}
-	return false
+	return found
+}
+
+func (k keyFiles) has(entry string) bool {
+	_, ok := k[entry]
+	return ok
 }
 
 func (k keyFiles) equal(o keyFiles) bool { return maps.EqualFunc(k, o, bytes.Equal) }

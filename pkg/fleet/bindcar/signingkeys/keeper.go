@@ -21,9 +21,13 @@ import (
 // keyTimeout is how long named may take to make the first keys of a zone.
 const keyTimeout = 10 * time.Second
 
-// saveInterval is how often the keys on disk are compared with the saved ones: named makes new keys when it rolls them, and
-// notes in the others how far a roll-over is.
-const saveInterval = 10 * time.Second
+const (
+	// saveInterval is how often the keys on disk are compared with the saved ones: named makes new keys when it rolls them, and
+	// notes in the others how far a roll-over is.
+	saveInterval = 10 * time.Second
+	// rereadAfter is how long a Secret counts as it was read or written: somebody may delete it, and an empty one takes its place.
+	rereadAfter = time.Hour
+)
 
 // Keeper saves and restores the keys of all zones in a directory.
 type Keeper struct {
@@ -31,12 +35,18 @@ type Keeper struct {
 	open  func() (Store, error)
 
 	mu    sync.Mutex
-	saved map[string]keyFiles // by Secret
+	saved map[string]savedKeys // by Secret
+}
+
+// savedKeys are the keys that a Secret had at a time.
+type savedKeys struct {
+	keyFiles
+	at time.Time
 }
 
 // NewKeeper returns a keeper. open is called when a zone needs the store.
 func NewKeeper(zones *zonefile.Dir, open func() (Store, error)) *Keeper {
-	return &Keeper{zones: zones, open: open, saved: map[string]keyFiles{}}
+	return &Keeper{zones: zones, open: open, saved: map[string]savedKeys{}}
 }
 
 // Restore puts the saved keys of a zone that begins to be signed on disk, in place of those there. Keys on disk that its Secret
@@ -90,8 +100,9 @@ func (k *Keeper) saveKeys(ctx context.Context, zone zonefile.Description, files 
 		return err
 	}
 	k.mu.Lock()
-	saved, known := k.saved[zone.KeySecret]
+	last := k.saved[zone.KeySecret]
 	k.mu.Unlock()
+	saved, known := last.keyFiles, time.Since(last.at) < rereadAfter
 	if known && saved.equal(files) {
 		return nil
 	}
@@ -101,7 +112,7 @@ func (k *Keeper) saveKeys(ctx context.Context, zone zonefile.Description, files 
 			return fmt.Errorf("reading Secret %s: %w", zone.KeySecret, err)
 		}
 		saved = onlyKeys(entries)
-		maps.DeleteFunc(saved, func(entry string, _ []byte) bool { _, onDisk := files[entry]; return !onDisk })
+		maps.DeleteFunc(saved, func(entry string, _ []byte) bool { return !files.has(entry) && !last.has(entry) })
 	}
 	if !saved.equal(files) {
 		if err := store.Save(ctx, zone.KeySecret, saved, files); err != nil {
@@ -116,7 +127,7 @@ func (k *Keeper) saveKeys(ctx context.Context, zone zonefile.Description, files 
 func (k *Keeper) rememberSaved(secret string, files keyFiles) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.saved[secret] = files
+	k.saved[secret] = savedKeys{files, time.Now()}
 }
 
 // Run saves the keys that named changes, until ctx ends.

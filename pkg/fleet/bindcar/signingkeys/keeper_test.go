@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/zonefile"
@@ -61,10 +63,14 @@ func (s oneSecret) Save(_ context.Context, _ string, before, after map[string][]
 	return nil
 }
 
-// A volume that comes from a backup has no later key: the Secret keeps it. A key that named removes later goes from there.
-func TestKeysThatAnOlderVolumeLacks(t *testing.T) {
+// keeperOf keeps the keys of example.com in a Secret. put puts a key on disk.
+func keeperOf(t *testing.T, secret oneSecret) (keeper *Keeper, put func(key, state string)) {
+	t.Helper()
 	zones := &zonefile.Dir{Path: t.TempDir()}
-	put := func(key, state string) {
+	if err := zones.SaveDescription(zonefile.Description{Name: "example.com", Type: bindcar.Primary, DNSSECPolicy: "default", KeySecret: "keys"}); err != nil {
+		t.Fatal(err)
+	}
+	return NewKeeper(zones, func() (Store, error) { return secret, nil }), func(key, state string) {
 		t.Helper()
 		for kind, text := range map[string]string{"key": "public", "private": "secret", "state": state} {
 			if err := os.WriteFile(zones.KeyFilePrefix("example.com")+"013+"+key+"."+kind, []byte(text), 0o600); err != nil {
@@ -72,11 +78,13 @@ func TestKeysThatAnOlderVolumeLacks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A volume that comes from a backup has no later key: the Secret keeps it. A key that named removes later goes from there.
+func TestKeysThatAnOlderVolumeLacks(t *testing.T) {
 	secret := oneSecret{"013-00001.state": []byte("before"), "013-00002.private": []byte("later")}
-	keeper := NewKeeper(zones, func() (Store, error) { return secret, nil })
-	if err := zones.SaveDescription(zonefile.Description{Name: "example.com", Type: bindcar.Primary, DNSSECPolicy: "default", KeySecret: "keys"}); err != nil {
-		t.Fatal(err)
-	}
+	keeper, put := keeperOf(t, secret)
+	zones := keeper.zones
 	requireKeys := func(want ...string) {
 		t.Helper()
 		if err := keeper.SaveAll(t.Context()); err != nil {
@@ -104,4 +112,46 @@ func TestKeysThatAnOlderVolumeLacks(t *testing.T) {
 		}
 	}
 	requireKeys("013-00002", "013-00003")
+}
+
+// A Secret that somebody deletes is made again without keys, and gets them. Entries that are no keys stay.
+func TestKeysOfADeletedSecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		secret := oneSecret{}
+		keeper, put := keeperOf(t, secret)
+		put("00001", "now")
+		for _, want := range []int{3, 4} {
+			if err := keeper.SaveAll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if len(secret) != want || string(secret["013-00001.private"]) != "secret" {
+				t.Errorf("the Secret has %q", secret)
+			}
+			clear(secret)
+			secret["note"] = []byte("mine")
+			time.Sleep(rereadAfter)
+		}
+	})
+}
+
+// A key file that is empty, as after a loss of power, does not replace the saved one; the others wait with it.
+func TestKeysOfAnEmptyFile(t *testing.T) {
+	for _, kind := range []string{"key", "private", "state"} {
+		secret := oneSecret{}
+		keeper, put := keeperOf(t, secret)
+		put("00001", "before")
+		put("00002", "before")
+		for _, state := range []string{"before", "now"} {
+			put("00002", state)
+			if err := keeper.SaveAll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if len(secret) != 6 || len(secret["013-00001."+kind]) == 0 {
+				t.Errorf("the Secret has %q", secret)
+			}
+			if err := os.WriteFile(keeper.zones.KeyFilePrefix("example.com")+"013+00001."+kind, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }

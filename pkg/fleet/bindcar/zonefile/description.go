@@ -43,6 +43,8 @@ type Description struct {
 	TransferSource string `json:"transferSource,omitempty"`
 	// PrimariesTwice has a secondary's clause list each primary twice, which changes nothing but that it is another list.
 	PrimariesTwice bool `json:"primariesTwice,omitempty"`
+	// Unsettled is true while named may have another clause of the zone than this one.
+	Unsettled bool `json:"unsettled,omitempty"`
 }
 
 // Describe makes the description that a request asks for, unchecked but for the name. NoticeAddress, UpdateKeyName and TransferKey are

@@ -16,23 +16,24 @@ import (
 )
 
 // zoneConfig is how a zone is configured on a server: whom a primary notifies and which keys of others may transfer it, where a
-// secondary transfers from, and with which policy a primary signs. It is not confirmed while it is what should be there and nobody has looked since the
-// controller started.
+// secondary transfers from, with which policy a primary signs, and which Secret has its keys. It is not confirmed while it is what should be there and
+// nobody has looked since the controller started.
 type zoneConfig struct {
 	servers   []string
 	transfer  []string
 	policy    string
+	keySecret string
 	confirmed bool
 }
 
 func (c zoneConfig) isSame(o zoneConfig) bool {
-	return slices.Equal(c.servers, o.servers) && slices.Equal(c.transfer, o.transfer) && c.policy == o.policy
+	return slices.Equal(c.servers, o.servers) && slices.Equal(c.transfer, o.transfer) && c.policy == o.policy && c.keySecret == o.keySecret
 }
 
 // configFor is what the zone should have on servers with a role.
 func (h *Host) configFor(role observe.Role) zoneConfig {
 	if role == observe.Primary {
-		return zoneConfig{servers: h.Notified, transfer: h.TransferKeys, policy: h.Signing.Policy}
+		return zoneConfig{servers: h.Notified, transfer: h.TransferKeys, policy: h.Signing.Policy, keySecret: h.Signing.KeySecretName(h.Object)}
 	}
 	return zoneConfig{servers: h.Primaries}
 }
@@ -97,9 +98,8 @@ func (h *Host) updateConfig(ctx context.Context, want zoneConfig) error {
 	} else if !slices.Equal(zone.AllowTransfer, keys) {
 		have = nil
 	}
-	if zone.DNSSECPolicy != want.policy {
-		secret := h.Signing.KeySecretName(h.Object)
-		patch.DNSSECPolicy, patch.KeySecret, have = &want.policy, &secret, nil
+	if zone.DNSSECPolicy != want.policy || zone.KeySecret != want.keySecret {
+		patch.DNSSECPolicy, patch.KeySecret, have = &want.policy, &want.keySecret, nil
 	}
 	if owner := h.Key.String(); zone.Owner == "" {
 		patch.Owner, have = &owner, nil

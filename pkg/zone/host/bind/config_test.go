@@ -10,11 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
@@ -91,6 +93,9 @@ func (c *primaryConfig) Zone(context.Context, bindcar.Address, string) (bindcar.
 
 func (c *primaryConfig) PatchZone(_ context.Context, _ bindcar.Address, _ string, patch bindcar.PatchZone) error {
 	c.zone.AlsoNotify, c.zone.AllowTransfer = *patch.AlsoNotify, *patch.AllowTransfer
+	if patch.KeySecret != nil {
+		c.zone.DNSSECPolicy, c.zone.KeySecret = *patch.DNSSECPolicy, *patch.KeySecret
+	}
 	c.patches++
 	return nil
 }
@@ -116,6 +121,32 @@ func TestPrimaryServesItsGuests(t *testing.T) {
 			}
 			if diff := cmp.Diff([][]string{c.notified, c.opened}, [][]string{sidecar.zone.AlsoNotify, sidecar.zone.AllowTransfer}); diff != "" || sidecar.patches != 1 {
 				t.Errorf("%s: %d patches (-want +got):\n%s", name, sidecar.patches, diff)
+			}
+		}
+	}
+}
+
+// A signed zone's keys are kept where they are to be by now: they were not to be kept when it was signed, or belonged to another owner.
+func TestKeysAreKeptWhereTheyAreToBe(t *testing.T) {
+	instance := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "primary"}, Spec: v1beta1.Bind9InstanceSpec{Role: v1beta1.RolePrimary}}
+	for _, former := range []string{"", "other-dnssec-0"} {
+		for _, known := range []*zoneConfig{nil, {policy: "default", keySecret: former, confirmed: true}} {
+			sidecar := &primaryConfig{zone: bindcar.Zone{
+				Type: bindcar.Primary, Owner: "dns/zone", AlsoNotify: []string{}, AllowTransfer: []string{}, DNSSECPolicy: "default", KeySecret: former,
+			}}
+			h := at(observe.Server{Namespace: "dns", Instance: "primary", Pod: "primary-0", Role: observe.Primary}, sidecar, host.Zone{})
+			h.Object.Spec.DNSSECPolicy, h.Object.Status.DNSSEC = "default", &v1beta1.DNSSECStatus{Policy: "default"}
+			var err error
+			if h.Signing, err = dnssec.SigningOf(t.Context(), fake.NewClientBuilder().Build(), h.Object, []*v1beta1.Bind9Instance{instance}, ""); err != nil {
+				t.Fatal(err)
+			}
+			h.known.config = known
+			for range 3 {
+				h.Configure(t.Context(), true, nil, true)
+			}
+			want := h.Signing.KeySecretName(h.Object)
+			if want == "" || sidecar.zone.KeySecret != want || sidecar.zone.DNSSECPolicy != "default" || sidecar.patches != 1 {
+				t.Errorf("in %q before, known %t: in %q after %d patches, want %q", former, known != nil, sidecar.zone.KeySecret, sidecar.patches, want)
 			}
 		}
 	}

@@ -94,7 +94,7 @@ func (h *Host) Create(ctx context.Context, zone host.Copy) error {
 		ZoneName: h.name(), ZoneType: bindcar.Primary, UpdateKeyName: h.UpdateKey.Name, Owner: h.Key.String(), ReplaceUnloaded: zone.ReplaceUnloaded,
 		ZoneConfig: bindcar.ZoneConfig{
 			TTL: zone.SOA.TTL, SOA: sidecarSOA(zone.SOA), Records: sidecarRecords(zone.Content), AlsoNotify: config.servers, AllowTransfer: config.transfer,
-			DNSSECPolicy: h.Signing.Policy, KeySecret: h.Signing.KeySecretName(h.Object),
+			DNSSECPolicy: config.policy, KeySecret: config.keySecret,
 		},
 	}
 	err := h.sidecar.CreateZone(ctx, h.address(), request)
