@@ -5,6 +5,7 @@
 package desired
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -44,7 +45,9 @@ type Index struct {
 	// latest is the fleet that the zones of the latest generation are on.
 	latest atomic.Pointer[fleetVersion]
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// stepped is signalled when a change in steps is over.
+	stepped *sync.Cond
 	members *membership.Cache
 	zones   map[ZoneKey]*zoneState
 	swept   time.Time
@@ -52,7 +55,9 @@ type Index struct {
 
 // NewIndex returns an empty Index; Apply fills it.
 func NewIndex(inf *informers.Informers, find ServerFinder) *Index {
-	return &Index{informers: inf, findServers: find, members: membership.NewCache(), zones: map[ZoneKey]*zoneState{}, swept: time.Now()}
+	x := &Index{informers: inf, findServers: find, members: membership.NewCache(), zones: map[ZoneKey]*zoneState{}, swept: time.Now()}
+	x.stepped = sync.NewCond(&x.mu)
+	return x
 }
 
 // Apply takes over what the caches hold of an object now. It returns the other objects whose SyncStatus may follow; a zone
@@ -121,19 +126,17 @@ func (x *Index) applyZone(key Key) (concerned []Key, everywhere bool) {
 	if known == nil && !exists || exists && known == now {
 		return nil, false
 	}
-	var affected []membership.Affected
-	if exists {
-		affected = x.members.SetZone(now)
-	} else {
-		affected = x.members.RemoveZone(zone)
-	}
 	if s := x.zones[zone]; s != nil {
 		s.markStale()
 		if !exists || known != nil && known.UID != now.UID {
 			delete(x.zones, zone)
 		}
 	}
-	concerned = append(x.markStale(affected), x.markMembers(affected)...)
+	steps := x.members.ZoneRemovalSteps(zone)
+	if exists {
+		steps = x.members.ZoneSteps(now)
+	}
+	concerned = x.follow(steps)
 	if !exists || known == nil || known.UID != now.UID || known.Spec.ZoneName != now.Spec.ZoneName || !membership.SameStanding(known, now) {
 		for _, zone := range []*v1beta1.DNSZone{known, now} {
 			related, elsewhere := x.markRelated(zone)
@@ -150,22 +153,28 @@ func (x *Index) applyZone(key Key) (concerned []Key, everywhere bool) {
 func (x *Index) ApplyNamespace(namespace metav1.Object, deleted bool) []Key {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var affected []membership.Affected
 	if deleted {
-		affected = x.members.RemoveNamespace(namespace.GetName())
-	} else {
-		affected = x.members.SetNamespace(namespace.GetName(), namespace.GetLabels())
+		return x.follow(x.members.NamespaceRemovalSteps(namespace.GetName()))
 	}
-	concerned := append(x.markStale(affected), x.markMembers(affected)...)
-	for _, a := range affected {
-		if a.Zone.Name != "" {
-			concerned = append(concerned, KeyOf(a.Zone))
-		}
-	}
-	return concerned
+	return x.follow(x.members.NamespaceSteps(namespace.GetName(), namespace.GetLabels()))
 }
 
-// markMembers makes the next snapshots look at objects whose roles have changed, and lists these. x.mu is held.
+// follow runs a change of a zone or a namespace, and lists the objects concerned. x.mu is held, but given away after each step: somebody may
+// have any number of objects, and everybody else waits for it.
+func (x *Index) follow(steps membership.Steps) []Key {
+	concerned := map[Key]struct{}{}
+	for affected := range steps {
+		for _, key := range append(x.markStale(affected), x.markMembers(affected)...) {
+			concerned[key] = struct{}{}
+		}
+		x.mu.Unlock()
+		x.mu.Lock()
+	}
+	x.stepped.Broadcast()
+	return slices.Collect(maps.Keys(concerned))
+}
+
+// markMembers makes the next snapshots look at objects whose roles have changed, and lists these and the zones. x.mu is held.
 func (x *Index) markMembers(affected []membership.Affected) (objects []Key) {
 	for _, a := range affected {
 		if a.Object == (Key{}) {
@@ -173,6 +182,7 @@ func (x *Index) markMembers(affected []membership.Affected) (objects []Key) {
 		}
 		if a.Zone.Name != "" {
 			x.markDirty(a.Zone, a.Object)
+			objects = append(objects, KeyOf(a.Zone))
 		}
 		objects = append(objects, a.Object)
 	}

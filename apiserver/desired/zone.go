@@ -206,10 +206,14 @@ func (x *Index) renewZone(s *zoneState) *Zone {
 	return z
 }
 
-// takeDirty hands out the objects that the zone has to look at: those that changed, or all of them. Nobody else gets them.
+// takeDirty hands out the objects that the zone has to look at: those that changed, or all of them. Nobody else gets them. It waits for the end
+// of a change of the zone, until which it has some of its objects alone.
 func (x *Index) takeDirty(s *zoneState, all bool) []membership.Member {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	for !x.members.IsSettled(s.key) {
+		x.stepped.Wait()
+	}
 	var changed []membership.Member
 	if all {
 		changed = x.members.Members(s.key)

@@ -3,6 +3,8 @@ package desired
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,5 +148,50 @@ func TestZonesElsewhereAreNotTold(t *testing.T) {
 	}
 	if told, _ := apply(fakekube.Zone("example.test")); told["dns"] < many {
 		t.Errorf("a zone on the servers of %d below: told %v", many, told)
+	}
+}
+
+// A change of a zone with any number of records waits for readers after each step; who takes the objects of that zone waits for the last one.
+func TestReadersComeBetweenSteps(t *testing.T) {
+	c := fakekube.New(t)
+	x := NewIndex(c.NewInformers(), c.FindServers)
+	const objects = 500
+	for i := range objects {
+		x.members.SetObject(&v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: fmt.Sprint("r", i)}})
+	}
+	zone := fakekube.Zone("example.test")
+	zone.Namespace, zone.Spec.RecordsFrom = "dns", []v1beta1.RecordSource{{}}
+	key := membership.KeyOfZone(zone)
+	var readers atomic.Int32
+	steps := 0
+	var taken []membership.Member
+	var wg sync.WaitGroup
+	x.mu.Lock()
+	concerned := x.follow(func(yield func([]membership.Affected) bool) {
+		for affected := range x.members.ZoneSteps(zone) {
+			if steps++; steps == 1 {
+				wg.Go(func() { taken = x.takeDirty(&zoneState{key: key}, true) })
+				wg.Go(func() {
+					for !x.members.IsSettled(key) {
+						x.ZoneNames(KeyOf(key))
+						readers.Add(1)
+					}
+				})
+			}
+			time.Sleep(2 * time.Millisecond) // Who waits longer than one has the lock next.
+			yield(affected)
+		}
+	})
+	between := readers.Load()
+	x.mu.Unlock()
+	wg.Wait()
+	if steps < 5 || between == 0 {
+		t.Errorf("readers had the lock %d times in %d steps", between, steps)
+	}
+	if len(taken) != objects {
+		t.Errorf("%d objects were taken, want %d", len(taken), objects)
+	}
+	if len(concerned) != objects+1 {
+		t.Errorf("%d objects are concerned, want %d and their zone, once each", len(concerned), objects)
 	}
 }

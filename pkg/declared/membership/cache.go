@@ -46,10 +46,11 @@ type Cache struct {
 	delegations multimap[delegation, *objectEntry]
 	// requests holds the signed zones that ask for DS records, by the UIDs of the zones that they ask.
 	requests multimap[types.UID, *zoneEntry]
-	// unplaced are the DNSEndpoints of each namespace with a name that no zone takes, guests the objects that have a role in a zone of another
-	// one.
-	unplaced multimap[string, *objectEntry]
-	guests   multimap[string, *objectEntry]
+	// endpoints are the DNSEndpoints of each namespace, and of anyNamespace those that zones of others may take.
+	endpoints multimap[string, *objectEntry]
+	// changes counts those of zones and namespaces; each looks at perStep objects in a step.
+	changes uint64
+	perStep int
 }
 
 // ownName is a canonical DNS name in a namespace.
@@ -63,6 +64,8 @@ type zoneEntry struct {
 	labels  []labelKey
 	objects map[*objectEntry]Role
 	request request
+	// settling counts its changes of which not all objects were looked at yet.
+	settling int
 }
 
 // objectEntry is an object with its roles.
@@ -73,6 +76,8 @@ type objectEntry struct {
 	names []uint64
 	// delegates is what an NSRecord delegates; nil for others.
 	delegates *delegatedName
+	// lookedAt is the change for which the object was looked at last.
+	lookedAt uint64
 }
 
 func (o *objectEntry) key() source.ObjectKey { return source.KeyOf(o.Object) }
@@ -80,11 +85,11 @@ func (o *objectEntry) key() source.ObjectKey { return source.KeyOf(o.Object) }
 // NewCache returns a cache of some zones.
 func NewCache(zones ...*v1beta1.DNSZone) *Cache {
 	c := &Cache{
-		zones: map[ZoneKey]*zoneEntry{}, objects: map[source.ObjectKey]*objectEntry{}, perNamespace: map[string]int{},
+		perStep: objectsPerStep, zones: map[ZoneKey]*zoneEntry{}, objects: map[source.ObjectKey]*objectEntry{}, perNamespace: map[string]int{},
 		byName: multimap[string, *zoneEntry]{}, byOwnName: multimap[ownName, *zoneEntry]{}, selectors: multimap[labelKey, *zoneEntry]{},
-		labels: multimap[labelKey, *objectEntry]{}, claims: multimap[zoneClaim, *objectEntry]{}, unplaced: multimap[string, *objectEntry]{},
+		labels: multimap[labelKey, *objectEntry]{}, claims: multimap[zoneClaim, *objectEntry]{}, endpoints: multimap[string, *objectEntry]{},
 		namespaces: namespaceLabels{}, offered: multimap[string, *objectEntry]{},
-		below: multimap[string, *zoneEntry]{}, delegations: multimap[delegation, *objectEntry]{}, requests: multimap[types.UID, *zoneEntry]{}, guests: multimap[string, *objectEntry]{},
+		below: multimap[string, *zoneEntry]{}, delegations: multimap[delegation, *objectEntry]{}, requests: multimap[types.UID, *zoneEntry]{},
 	}
 	for _, zone := range zones {
 		c.SetZone(zone)
@@ -113,6 +118,17 @@ func (z *zoneEntry) zone() *v1beta1.DNSZone {
 		return nil
 	}
 	return z.DNSZone
+}
+
+// exists is false for a zone that is removed and whose objects have not all been looked at yet.
+func (c *Cache) exists(z *zoneEntry) bool { return c.zones[z.key] == z }
+
+// IsSettled reports whether all objects have their roles in a zone. It is false between the steps of a change of that zone.
+func (c *Cache) IsSettled(key ZoneKey) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	z := c.zones[key]
+	return z == nil || z.settling == 0
 }
 
 // Zones lists all zones, in no order.
@@ -308,9 +324,11 @@ func (c *Cache) Roles(key source.ObjectKey) []ZoneRole {
 	if o == nil || len(o.roles) == 0 {
 		return nil
 	}
-	all := make([]ZoneRole, len(o.roles))
-	for i, r := range o.roles {
-		all[i] = ZoneRole{r.zone.DNSZone, r.role}
+	all := make([]ZoneRole, 0, len(o.roles))
+	for _, r := range o.roles {
+		if c.exists(r.zone) {
+			all = append(all, ZoneRole{r.zone.DNSZone, r.role})
+		}
 	}
 	slices.SortFunc(all, func(a, b ZoneRole) int {
 		return cmp.Or(cmp.Compare(a.Zone.Namespace, b.Zone.Namespace), cmp.Compare(a.Zone.Name, b.Zone.Name))

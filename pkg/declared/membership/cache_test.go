@@ -181,68 +181,91 @@ func (c *cluster) object(r *rand.Rand) source.Object {
 	return record
 }
 
+// A change of a zone or a namespace is interrupted by others, and these are.
 func TestMembersAreWhatALookAtEverythingSays(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		c := &cluster{zones: map[ZoneKey]*v1beta1.DNSZone{}, objects: map[source.ObjectKey]source.Object{}, labels: namespaceLabels{}}
 		m := NewCache()
-		before := c.roles()
+		m.perStep = 1
+		before, depth := c.roles(), int(seed%2)
 		for step := range 60 {
-			affected, changed := c.step(r, m)
+			s := &modelStep{changed: map[source.ObjectKey]bool{}, told: map[place]bool{}}
+			c.step(r, m, s, depth)
 			after := c.roles()
 			if diff := cmp.Diff(after, m.all()); diff != "" {
 				t.Fatalf("seed %d, step %d: members differ from a look at everything (-want +got):\n%s", seed, step, diff)
 			}
-			told := map[place]bool{}
-			for _, a := range affected {
-				if a.By == nil {
-					told[place{a.Zone, a.Object}] = true
-				}
-			}
-			checkTold(t, fmt.Sprintf("seed %d, step %d", seed, step), before, after, told, changed)
+			checkTold(t, fmt.Sprintf("seed %d, step %d", seed, step), before, after, s)
 			before = after
 		}
 		checkEmpties(t, c, m)
 	}
 }
 
-// step changes one thing; changed is the object that was written, if one was.
-func (c *cluster) step(r *rand.Rand, m *Cache) (affected []Affected, changed source.ObjectKey) {
+// modelStep is what changed in a step: the objects that were written, what is told of and how many changes there were.
+type modelStep struct {
+	changed map[source.ObjectKey]bool
+	told    map[place]bool
+	changes int
+}
+
+func (s *modelStep) tell(affected []Affected) {
+	for _, a := range affected {
+		if a.By == nil {
+			s.told[place{a.Zone, a.Object}] = true
+		}
+	}
+}
+
+// step changes one thing, and others up to a depth while it is under way.
+func (c *cluster) step(r *rand.Rand, m *Cache, s *modelStep, depth int) {
+	s.changes++
+	run := func(steps Steps) {
+		for affected := range steps {
+			if s.tell(affected); depth > 0 && maybe(r) {
+				c.step(r, m, s, depth-1)
+			}
+		}
+	}
 	switch r.IntN(8) {
 	case 7:
 		namespace := pick(r, randomNamespaces)
 		if maybe(r) {
 			delete(c.labels, namespace)
-			return m.RemoveNamespace(namespace), changed
+			run(m.NamespaceRemovalSteps(namespace))
+			break
 		}
 		c.labels[namespace] = pick(r, randomLabels)
-		return m.SetNamespace(namespace, c.labels[namespace]), changed
+		run(m.NamespaceSteps(namespace, c.labels[namespace]))
 	case 0, 1:
 		z := c.zone(r)
 		c.zones[KeyOfZone(z)] = z
-		return m.SetZone(z), changed
+		run(m.ZoneSteps(z))
 	case 2:
 		for key := range c.zones {
 			delete(c.zones, key)
-			return m.RemoveZone(key), changed
+			run(m.ZoneRemovalSteps(key))
+			break
 		}
 	case 3:
 		for key, o := range c.objects {
 			delete(c.objects, key)
-			return m.RemoveObject(o), changed
+			s.tell(m.RemoveObject(o))
+			break
 		}
 	default:
 		o := c.object(r)
 		c.objects[source.KeyOf(o)] = o
-		return m.SetObject(o), source.KeyOf(o)
+		s.changed[source.KeyOf(o)] = true
+		s.tell(m.SetObject(o))
 	}
-	return nil, changed
 }
 
-func checkTold(t *testing.T, at string, before, after map[place]Role, told map[place]bool, changed source.ObjectKey) {
+func checkTold(t *testing.T, at string, before, after map[place]Role, s *modelStep) {
 	t.Helper()
 	for p, role := range after {
-		if (before[p] != role || p.object == changed) && !told[p] {
+		if (before[p] != role || s.changed[p.object]) && !s.told[p] {
 			t.Fatalf("%s: %s is now %d in %s, was %d, and nobody is told", at, p.object, role, p.zone, before[p])
 		}
 	}
@@ -250,8 +273,8 @@ func checkTold(t *testing.T, at string, before, after map[place]Role, told map[p
 	for p := range after {
 		placed[p.object] = true
 	}
-	for p := range told {
-		if p.zone.Name == "" && placed[p.object] {
+	for p := range s.told {
+		if s.changes == 1 && p.zone.Name == "" && placed[p.object] {
 			t.Fatalf("%s: %s is called an orphan and has a zone", at, p.object)
 		}
 	}
@@ -269,8 +292,8 @@ func checkEmpties(t *testing.T, c *cluster, m *Cache) {
 	for namespace := range c.labels {
 		m.RemoveNamespace(namespace)
 	}
-	if n := len(m.zones) + len(m.objects) + len(m.byName) + len(m.byOwnName) + len(m.selectors) + len(m.labels) + len(m.claims) + len(m.unplaced) + len(m.perNamespace) +
-		len(m.below) + len(m.delegations) + len(m.guests) + len(m.namespaces) + len(m.offered); n != 0 {
+	if n := len(m.zones) + len(m.objects) + len(m.byName) + len(m.byOwnName) + len(m.selectors) + len(m.labels) + len(m.claims) + len(m.endpoints) + len(m.perNamespace) +
+		len(m.below) + len(m.delegations) + len(m.namespaces) + len(m.offered); n != 0 {
 		t.Errorf("%d entries are kept of nothing: %+v", n, m)
 	}
 }
@@ -392,7 +415,7 @@ func TestHolderOf(t *testing.T) {
 	}
 }
 
-// Of the DNSEndpoints that no zone takes, or one above, a new zone looks at those alone that it may take and that have a name in it.
+// A zone looks at no DNSEndpoints of namespaces that it does not admit, and concerns those alone that it may take and that have a name in it.
 func TestEndpointsElsewhereAreNotLookedAt(t *testing.T) {
 	above := exampleZone()
 	above.Namespace, above.Name, above.Spec.ZoneName = "above", "com", "com"
@@ -416,12 +439,12 @@ func TestEndpointsElsewhereAreNotLookedAt(t *testing.T) {
 	set("above", "taken", "", "www.example.com", "www.com")
 	zone := exampleZone()
 	zone.Annotations = map[string]string{v1beta1.AllowEndpointNamespacesAnnotation: "friend, other"}
-	var got []string
-	for o := range m.candidates(&zoneEntry{DNSZone: zone, key: KeyOfZone(zone), name: "example.com.", objects: map[*objectEntry]Role{}}) {
-		got = append(got, o.GetNamespace()+"/"+o.GetName())
-	}
-	slices.Sort(got)
-	if diff := cmp.Diff([]string{"dns/apex", "dns/below", "friend/below"}, got); diff != "" {
+	got := map[string]bool{}
+	m.lookAtCandidates(&zoneEntry{DNSZone: zone, key: KeyOfZone(zone), name: "example.com."}, nil, func(o *objectEntry, concerned bool) {
+		got[o.GetNamespace()+"/"+o.GetName()] = concerned
+	})
+	want := map[string]bool{"dns/elsewhere": false, "dns/apex": true, "dns/below": true, "friend/below": true, "friend/silent": false}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("looked at (-want +got):\n%s", diff)
 	}
 }

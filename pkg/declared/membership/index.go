@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -154,6 +155,12 @@ func (c *Cache) indexObject(o *objectEntry, known bool) {
 	if MayTravel(o.Object) {
 		c.offered.set(o.GetNamespace(), o, known)
 	}
+	if _, ok := o.Object.(*v1alpha1.DNSEndpoint); ok {
+		c.endpoints.set(o.GetNamespace(), o, known)
+		if o.GetAnnotations()[v1beta1.AllowZoneNamespacesAnnotation] != "" {
+			c.endpoints.set(anyNamespace, o, known)
+		}
+	}
 }
 
 // zonesSelecting yields the zones that select a record; one that does with several labels may come more than once.
@@ -204,53 +211,36 @@ func oldestTaking(zones map[*zoneEntry]struct{}, e metav1.Object) (oldest *zoneE
 	return oldest
 }
 
-// candidates are the objects that may have a role in a zone: those that have one now, those with a label that a selector of it requires,
-// those that say that it holds their data, and the DNSEndpoints with names in it that it may take, of those that a zone above it has or none
-// or, if they are of its namespace, a zone of another one.
-func (c *Cache) candidates(z *zoneEntry) map[*objectEntry]Role {
-	found := maps.Clone(z.objects)
-	add := func(objects map[*objectEntry]struct{}) {
+// lookAtCandidates looks at the objects that may have a role in a zone: those that had one before, those with a label that a selector of it
+// requires, those that say that it holds their data, and the DNSEndpoints of the namespaces that it admits. Of these, those alone are
+// concerned that have a name in it and that it may take.
+func (c *Cache) lookAtCandidates(z *zoneEntry, before map[*objectEntry]Role, look lookFunc) {
+	z.settling++
+	defer func() { z.settling-- }()
+	for o := range before {
+		look(o, true)
+	}
+	lookAt := func(objects map[*objectEntry]struct{}) {
 		for o := range objects {
-			found[o] = NoRole
+			look(o, true)
 		}
 	}
 	for _, label := range z.labels {
 		if label.any { // Records are not known by labels of any value.
 			label = labelKey{namespace: label.namespace}
 		}
-		add(c.labels[label])
+		lookAt(c.labels[label])
 	}
-	add(c.claims[zoneClaim{z.Namespace, z.Name, ""}])
-	add(c.claims[zoneClaim{z.Namespace, "", z.Spec.ZoneName}])
-	add(c.claims[zoneClaim{anyNamespace, "", z.Spec.ZoneName}])
+	lookAt(c.claims[zoneClaim{z.Namespace, z.Name, ""}])
+	lookAt(c.claims[zoneClaim{z.Namespace, "", z.Spec.ZoneName}])
+	lookAt(c.claims[zoneClaim{anyNamespace, "", z.Spec.ZoneName}])
 	name := hashOf(z.name)
-	addEndpoint := func(o *objectEntry) {
-		if _, isIn := slices.BinarySearch(o.names, name); isIn && MayTakeEndpoints(z.DNSZone, o.Object) {
-			found[o] = NoRole
+	for namespace := range strings.SplitSeq(z.Namespace+","+z.Annotations[v1beta1.AllowEndpointNamespacesAnnotation], ",") {
+		for o := range c.endpoints[strings.TrimSpace(namespace)] {
+			_, isIn := slices.BinarySearch(o.names, name)
+			look(o, isIn && MayTakeEndpoints(z.DNSZone, o.Object))
 		}
 	}
-	for namespace, unplaced := range c.unplaced {
-		if namespace == z.Namespace || listsNamespace(z.Annotations[v1beta1.AllowEndpointNamespacesAnnotation], namespace) {
-			for o := range unplaced {
-				addEndpoint(o)
-			}
-		}
-	}
-	for o := range c.guests[z.Namespace] {
-		if _, ok := o.Object.(*v1alpha1.DNSEndpoint); ok {
-			addEndpoint(o)
-		} else {
-			found[o] = NoRole
-		}
-	}
-	for name := range rrset.NamesUpFrom(z.name) {
-		for above := range c.byName[name] {
-			for o := range above.objects {
-				addEndpoint(o)
-			}
-		}
-	}
-	return found
 }
 
 // namesAbove returns the hashes of all names at and above those of a DNSEndpoint, also former ones, sorted: whoever comes to have a zone need

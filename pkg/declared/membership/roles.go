@@ -67,12 +67,12 @@ func (l *roleList) set(z *zoneEntry, role Role) {
 	*l = append(*l, zoneRole{z, role})
 }
 
-func (c *Cache) rolesOf(o *objectEntry) roleList {
-	switch object := o.Object.(type) {
+func (c *Cache) rolesOf(o source.Object) roleList {
+	switch object := o.(type) {
 	case v1beta1.Record:
 		return c.recordRoles(object)
 	case *v1alpha1.DNSEndpoint:
-		return c.endpointRoles(o, object)
+		return c.endpointRoles(object)
 	}
 	return nil
 }
@@ -112,14 +112,10 @@ func (c *Cache) recordRoles(record v1beta1.Record) roleList {
 
 // endpointRoles assigns every endpoint of a DNSEndpoint to the zone that its name falls into. The object is leaving a zone where it says
 // that it has data and none of its endpoints falls any more.
-func (c *Cache) endpointRoles(o *objectEntry, endpoints *v1alpha1.DNSEndpoint) roleList {
+func (c *Cache) endpointRoles(endpoints *v1alpha1.DNSEndpoint) roleList {
 	var all roleList
-	unplaced := false
 	place := func(dnsName string, role Role) {
-		switch z := c.zoneOfEndpoint(endpoints, dnsName); {
-		case z == nil:
-			unplaced = true
-		case role != NoRole && all.in(z) != Selected:
+		if z := c.zoneOfEndpoint(endpoints, dnsName); z != nil && role != NoRole && all.in(z) != Selected {
 			all.set(z, role)
 		}
 	}
@@ -144,11 +140,5 @@ func (c *Cache) endpointRoles(o *objectEntry, endpoints *v1alpha1.DNSEndpoint) r
 			all.set(z, Leaving)
 		}
 	}
-	c.unplaced.set(endpoints.Namespace, o, unplaced)
 	return all
-}
-
-// areForeign reports whether a role is in a zone of another namespace.
-func (l roleList) areForeign(namespace string) bool {
-	return slices.ContainsFunc(l, func(r zoneRole) bool { return r.zone.Namespace != namespace })
 }

@@ -92,13 +92,11 @@ func (c *Cache) RemoveObject(last source.Object) []Affected {
 	var affected []Affected
 	for _, r := range o.roles {
 		delete(r.zone.objects, o)
-		if r.role == Selected || !released {
+		if c.exists(r.zone) && (r.role == Selected || !released) {
 			affected = append(affected, Affected{Zone: r.zone.key, Object: key})
 		}
 	}
 	c.indexObject(o, false)
-	c.unplaced.remove(key.Namespace, o)
-	c.guests.remove(key.Namespace, o)
 	delete(c.objects, key)
 	o.roles = nil
 	affected = append(affected, c.updateDelegation(o)...)
@@ -107,117 +105,39 @@ func (c *Cache) RemoveObject(last source.Object) []Affected {
 
 // SetNamespace takes over the labels of a namespace.
 func (c *Cache) SetNamespace(name string, labels map[string]string) []Affected {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if known, exists := c.namespaces[name]; exists && maps.Equal(known, labels) {
-		return nil
-	}
-	c.namespaces[name] = labels
-	return c.updateOffered(name)
+	return slices.Concat(slices.Collect(c.NamespaceSteps(name, labels))...)
 }
 
 // AssumeNamespace takes over a namespace of which nothing but the name is known, unless more is.
 func (c *Cache) AssumeNamespace(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, exists := c.namespaces[name]; !exists {
-		c.namespaces[name] = map[string]string{corev1.LabelMetadataName: name}
-		c.updateOffered(name)
+	c.mu.RLock()
+	_, exists := c.namespaces[name]
+	c.mu.RUnlock()
+	if !exists {
+		c.SetNamespace(name, map[string]string{corev1.LabelMetadataName: name})
 	}
 }
 
 // RemoveNamespace forgets a namespace that does not exist any more.
 func (c *Cache) RemoveNamespace(name string) []Affected {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.namespaces, name)
-	return c.updateOffered(name)
-}
-
-func (c *Cache) updateOffered(namespace string) []Affected {
-	found := map[*objectEntry]Role{}
-	for o := range c.offered[namespace] {
-		found[o] = NoRole
-	}
-	return c.updateAll(found)
+	return slices.Concat(slices.Collect(c.NamespaceRemovalSteps(name))...)
 }
 
 // SetZone takes over a zone as it is now.
 func (c *Cache) SetZone(zone *v1beta1.DNSZone) []Affected {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	key := KeyOfZone(zone)
-	known := c.zones[key]
-	var affected []Affected
-	switch {
-	case known == nil:
-	case known.UID != zone.UID:
-		affected = c.removeZone(known)
-	case selectsSame(known.DNSZone, zone):
-		old, was := known.DNSZone, known.besides()
-		known.DNSZone = zone
-		asked := c.updateRequest(known, requestOf(zone))
-		if !SameStanding(old, zone) {
-			return slices.Concat(asked, was, known.besides())
-		}
-		return asked
-	default:
-		candidates, was := c.candidates(known), known.besides()
-		asked := c.updateRequest(known, request{})
-		c.unindexZone(known)
-		known.DNSZone = zone
-		c.indexZone(known)
-		asked = append(asked, c.updateRequest(known, requestOf(zone))...)
-		maps.Copy(candidates, c.candidates(known))
-		return slices.Concat(asked, was, known.besides(), c.updateAll(candidates))
-	}
-	z := &zoneEntry{DNSZone: zone, key: key, objects: map[*objectEntry]Role{}}
-	c.zones[key] = z
-	c.perNamespace[key.Namespace]++
-	c.indexZone(z)
-	affected = append(affected, c.updateRequest(z, requestOf(zone))...)
-	affected = slices.Concat(affected, z.besides(), c.updateAll(c.candidates(z)))
-	return slices.DeleteFunc(affected, func(a Affected) bool {
-		return a.By == nil && a.Zone.Name == "" && len(c.objects[a.Object].roles) > 0 // It was an orphan for a moment only.
-	})
+	return slices.Concat(slices.Collect(c.ZoneSteps(zone))...)
 }
 
 // RemoveZone forgets a zone that does not exist any more.
 func (c *Cache) RemoveZone(key ZoneKey) []Affected {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if z := c.zones[key]; z != nil {
-		return c.removeZone(z)
-	}
-	return nil
-}
-
-func (c *Cache) removeZone(z *zoneEntry) []Affected {
-	delete(c.zones, z.key)
-	if c.perNamespace[z.key.Namespace]--; c.perNamespace[z.key.Namespace] == 0 {
-		delete(c.perNamespace, z.key.Namespace)
-	}
-	asked := c.updateRequest(z, request{})
-	c.unindexZone(z)
-	affected := slices.Concat(asked, z.besides(), c.updateAll(maps.Clone(z.objects)))
-	return slices.DeleteFunc(affected, func(a Affected) bool { return a.Zone == z.key })
-}
-
-func (c *Cache) updateAll(objects map[*objectEntry]Role) []Affected {
-	var affected []Affected
-	for o := range objects {
-		// Which of its names an endpoint's zone takes may have changed even where its role has not.
-		_, record := o.Object.(v1beta1.Record)
-		affected = append(affected, c.updateRoles(o, !record)...)
-	}
-	return affected
+	return slices.Concat(slices.Collect(c.ZoneRemovalSteps(key))...)
 }
 
 // updateRoles finds an object's roles anew and returns the zones in which they changed: with changed, all in which it has
 // or had one.
 func (c *Cache) updateRoles(o *objectEntry, changed bool) []Affected {
 	key, before := o.key(), o.roles
-	o.roles = c.rolesOf(o)
+	o.roles = c.rolesOf(o.Object)
 	var affected []Affected
 	for _, r := range o.roles {
 		r.zone.objects[o] = r.role
@@ -226,16 +146,15 @@ func (c *Cache) updateRoles(o *objectEntry, changed bool) []Affected {
 		}
 	}
 	for _, r := range before {
-		if o.roles.in(r.zone) == NoRole {
-			delete(r.zone.objects, o)
+		if o.roles.in(r.zone) != NoRole {
+			continue
+		}
+		if delete(r.zone.objects, o); c.exists(r.zone) {
 			affected = append(affected, Affected{Zone: r.zone.key, Object: key})
 		}
 	}
 	if len(o.roles) == 0 && (changed || len(before) > 0) {
 		affected = append(affected, Affected{Object: key})
-	}
-	if c.guests.remove(key.Namespace, o); o.roles.areForeign(key.Namespace) {
-		c.guests.add(key.Namespace, o)
 	}
 	return append(affected, c.updateDelegation(o)...)
 }

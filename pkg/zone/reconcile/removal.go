@@ -38,7 +38,7 @@ func (r *reconciler) waitsForDependents(ctx context.Context, s scope) (bool, err
 		return false, nil
 	}
 	elsewhere := false
-	for _, m := range r.zones.Members.Members(s.key()) {
+	for _, m := range r.zones.Objects(s.key()) {
 		if !m.Role.Declares() || m.Object.GetDeletionTimestamp() != nil {
 			continue
 		}

@@ -31,6 +31,8 @@ type Cache struct {
 	Fleet func() (*membership.Fleet, error)
 
 	mu sync.Mutex
+	// stepped is signalled when a change in steps is over.
+	stepped *sync.Cond
 	// dirty holds for each zone the objects that changed since its last pass.
 	dirty map[membership.ZoneKey]map[source.ObjectKey]struct{}
 	// since holds when the first of these changes was noticed.
@@ -47,10 +49,12 @@ type Cache struct {
 func New() *Cache {
 	members := membership.NewCache()
 	members.KeepsStatuses = true
-	return &Cache{
+	c := &Cache{
 		Members: members, dirty: map[membership.ZoneKey]map[source.ObjectKey]struct{}{}, since: map[membership.ZoneKey]time.Time{},
 		released: map[membership.ZoneKey]map[source.ObjectKey]types.UID{}, orphans: map[string]map[source.ObjectKey]struct{}{},
 	}
+	c.stepped = sync.NewCond(&c.mu)
+	return c
 }
 
 // Set stores a DNSZone, a namespace or an object that declares data, and returns the requests to which the change leads. What changes
@@ -67,16 +71,33 @@ func (c *Cache) store(o any) (requests []ctrl.Request, affected []membership.Aff
 	switch o := o.(type) {
 	case *v1beta1.DNSZone:
 		old := c.Members.Zone(membership.KeyOfZone(o))
-		affected = c.Members.SetZone(o)
+		requests, affected = c.follow(c.Members.ZoneSteps(o))
 		if old == nil || !isSameZone(old, o) {
 			requests = append(requests, inventory.RequestFor(o))
 		}
 	case *corev1.Namespace:
-		affected = c.Members.SetNamespace(o.Name, o.Labels)
+		return c.follow(c.Members.NamespaceSteps(o.Name, o.Labels))
 	case source.Object:
 		affected = c.Members.SetObject(o)
+		requests = c.markDirty(affected)
 	}
-	return append(requests, c.markDirty(affected)...), affected
+	return requests, affected
+}
+
+// follow runs a change of a zone or a namespace. It returns the requests that follow, and what stands for other zones. c.mu is held, but given
+// away after each step: somebody may have any number of objects, and everybody else's events and passes wait for it.
+func (c *Cache) follow(steps membership.Steps) (requests []ctrl.Request, besides []membership.Affected) {
+	all := map[ctrl.Request]struct{}{}
+	for affected := range steps {
+		for _, r := range c.markDirty(affected) {
+			all[r] = struct{}{}
+		}
+		besides = append(besides, slices.DeleteFunc(affected, func(a membership.Affected) bool { return a.By == nil })...)
+		c.mu.Unlock()
+		c.mu.Lock()
+	}
+	c.stepped.Broadcast()
+	return slices.Collect(maps.Keys(all)), besides
 }
 
 // Remove drops a DNSZone, a namespace or an object that declares data, given as it was last, and returns the requests to which that
@@ -93,14 +114,14 @@ func (c *Cache) drop(last any) (requests []ctrl.Request, affected []membership.A
 	switch o := last.(type) {
 	case *v1beta1.DNSZone:
 		key := membership.KeyOfZone(o)
-		affected = c.Members.RemoveZone(key)
-		requests = append(c.markDirty(affected), inventory.RequestFor(o))
+		requests, affected = c.follow(c.Members.ZoneRemovalSteps(key))
+		requests = append(requests, inventory.RequestFor(o))
 		delete(c.dirty, key)
 		delete(c.since, key)
 		delete(c.released, key)
 		return requests, affected
 	case *corev1.Namespace:
-		affected = c.Members.RemoveNamespace(o.Name)
+		return c.follow(c.Members.NamespaceRemovalSteps(o.Name))
 	case source.Object:
 		affected = slices.DeleteFunc(c.Members.RemoveObject(o), func(a membership.Affected) bool { return c.takeReleased(a, o.GetUID()) })
 	}
@@ -232,6 +253,7 @@ func (c *Cache) SetQueue(queue workqueue.TypedInterface[ctrl.Request]) {
 func (c *Cache) Take(zone membership.ZoneKey, all bool) (taken []membership.Member, since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.waitForSteps(zone)
 	if all {
 		taken = c.Members.Members(zone)
 	} else {
@@ -244,6 +266,21 @@ func (c *Cache) Take(zone membership.ZoneKey, all bool) (taken []membership.Memb
 	delete(c.dirty, zone)
 	delete(c.since, zone)
 	return taken, since
+}
+
+// Objects lists all objects that have a role in a zone.
+func (c *Cache) Objects(zone membership.ZoneKey) []membership.Member {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waitForSteps(zone)
+	return c.Members.Members(zone)
+}
+
+// waitForSteps waits for the end of a change of a zone: with some of its objects alone, servers would lose the data of the others. c.mu is held.
+func (c *Cache) waitForSteps(zone membership.ZoneKey) {
+	for !c.Members.IsSettled(zone) {
+		c.stepped.Wait()
+	}
 }
 
 // OldestChange returns when the oldest change was noticed that no pass has taken; zero when there is none.

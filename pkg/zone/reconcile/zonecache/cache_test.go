@@ -1,8 +1,12 @@
 package zonecache
 
 import (
+	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -227,5 +231,47 @@ func TestTheEndOfWhatWasReleasedIsNoNews(t *testing.T) {
 	cache.NoteReleased(key, []source.Object{record("www", true)})
 	if len(cache.released) != 0 {
 		t.Errorf("%v is kept of a zone that is gone", cache.released)
+	}
+}
+
+// A change of a zone with any number of records waits for others after each step; who takes the objects of that zone waits for the last one.
+func TestOthersComeBetweenSteps(t *testing.T) {
+	c := New()
+	const objects = 500
+	for i := range objects {
+		c.Set(&v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: fmt.Sprint("r", i)}})
+	}
+	zone := testZone("main", "example.com", nil)
+	zone.Spec.RecordsFrom = []v1beta1.RecordSource{{}}
+	key := membership.KeyOfZone(zone)
+	var others atomic.Int32
+	steps := 0
+	var taken, listed []membership.Member
+	var wg sync.WaitGroup
+	c.mu.Lock()
+	c.follow(func(yield func([]membership.Affected) bool) {
+		for affected := range c.Members.ZoneSteps(zone) {
+			if steps++; steps == 1 {
+				wg.Go(func() { taken, _ = c.Take(key, true) })
+				wg.Go(func() { listed = c.Objects(key) })
+				wg.Go(func() {
+					for !c.Members.IsSettled(key) {
+						c.OldestChange()
+						others.Add(1)
+					}
+				})
+			}
+			time.Sleep(2 * time.Millisecond) // Who waits longer than one has the lock next.
+			yield(affected)
+		}
+	})
+	between := others.Load()
+	c.mu.Unlock()
+	wg.Wait()
+	if steps < 5 || between == 0 {
+		t.Errorf("others had the lock %d times in %d steps", between, steps)
+	}
+	if len(taken) != objects || len(listed) != objects {
+		t.Errorf("%d objects were taken and %d listed, want %d", len(taken), len(listed), objects)
 	}
 }
