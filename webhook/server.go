@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -80,7 +81,7 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 		Scheme:                 scheme,
 		MapperProvider:         cachehealth.NewMapper,
 		HealthProbeBindAddress: o.HealthAddress,
-		Metrics:                ctrlmetrics.Server(o.MetricsAddress),
+		Metrics:                ctrlmetrics.Off(),
 		Cache:                  cache.Options{DefaultTransform: transformForCache(), NewInformer: own.Informers(caches.NewInformer)},
 	})
 	if err != nil {
@@ -109,7 +110,7 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	if err := o.addServer(mgr, handler, secure); err != nil {
 		return nil, err
 	}
-	return mgr, addProbes(mgr, limiter, objects, serving, checks)
+	return mgr, errors.Join(ctrlmetrics.Serve(mgr, o.MetricsAddress), addProbes(mgr, limiter, objects, serving, checks))
 }
 
 // handlerOfReviews serves all reviews.

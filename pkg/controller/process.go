@@ -98,7 +98,7 @@ func (p *Process) newManager(ctx context.Context, trimZone func(*v1beta1.DNSZone
 		RetryPeriod:                         new(retryPeriod),
 		HealthProbeBindAddress:              p.ProbeAddress,
 		PprofBindAddress:                    p.ProfileAddress,
-		Metrics:                             ctrlmetrics.Server(p.MetricsAddress),
+		Metrics:                             ctrlmetrics.Off(),
 		Cache:                               cacheOptions(own.Informers(caches.NewInformer), trimZone),
 		// Secrets, users' ConfigMaps and namespaces are read one at a time and by name, never listed.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Namespace{}}}},
@@ -106,7 +106,7 @@ func (p *Process) newManager(ctx context.Context, trimZone func(*v1beta1.DNSZone
 	if err != nil {
 		return nil, nil, err
 	}
-	return mgr, config, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", caches.Check))
+	return mgr, config, errors.Join(ctrlmetrics.Serve(mgr, p.MetricsAddress), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", caches.Check))
 }
 
 // cacheOptions limits what the cache holds: of children only our own, and of all objects what many have in common only once.
