@@ -187,6 +187,46 @@ func TestInitialEventsAreThePresent(t *testing.T) {
 	}
 }
 
+// The bookmark that ends the initial events comes after the last verdict of all that there was, also of what has changed while these waited.
+func TestInitialEventsEndWithAll(t *testing.T) {
+	for name, tc := range map[string]struct {
+		happens func(w *Watcher)
+		want    string
+	}{
+		"nothing":       {func(*Watcher) {}, "ADDED a InSync, ADDED b InSync, BOOKMARK  "},
+		"one changes":   {func(w *Watcher) { w.pushEvent(watch.Modified, newObject(verdict("a", syncv1.PhaseFailed))) }, "ADDED a Failed, ADDED b InSync, BOOKMARK  "},
+		"one is gone":   {func(w *Watcher) { w.pushEvent(watch.Deleted, newObject(verdict("a", ""))) }, "ADDED b InSync, BOOKMARK  "},
+		"one comes":     {func(w *Watcher) { w.pushEvent(watch.Added, newObject(verdict("c", syncv1.PhaseFailed))) }, "ADDED a InSync, ADDED b InSync, BOOKMARK  , ADDED c Failed"},
+		"after closing": {closeGapsAndChange, "ADDED b Failed, BOOKMARK  "},
+		"news changes": {func(w *Watcher) {
+			w.pushEvent(watch.Added, newObject(verdict("c", syncv1.PhaseInSync)))
+			w.pushEvent(watch.Added, newObject(verdict("d", syncv1.PhaseInSync)))
+			w.pushEvent(watch.Modified, newObject(verdict("c", syncv1.PhaseFailed)))
+		}, "ADDED a InSync, ADDED b InSync, BOOKMARK  , ADDED d InSync, ADDED c Failed"},
+	} {
+		s := newStore()
+		a, b := verdict("a", syncv1.PhaseInSync), verdict("b", syncv1.PhaseInSync)
+		s.mustPublish(t, a, b)
+		// Nobody takes its events.
+		w := &Watcher{store: s, scope: Scope{Namespace: ns}, selector: everything{}, initial: true, bookmarks: true, markEnd: true, pending: map[Key]int{}, wake: make(chan struct{}, 1)}
+		w.Begin([]*syncv1.SyncStatus{a, b})
+		tc.happens(w)
+		var got []string
+		for _, e := range w.takeQueue() {
+			got = append(got, describe(*e))
+		}
+		if strings.Join(got, ", ") != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func closeGapsAndChange(w *Watcher) {
+	w.pushEvent(watch.Deleted, newObject(verdict("a", "")))
+	w.closeGaps()
+	w.pushEvent(watch.Modified, newObject(verdict("b", syncv1.PhaseFailed)))
+}
+
 // From the resourceVersion of a list a watch repeats nothing, and misses nothing of what happened while it was made.
 func TestListRevision(t *testing.T) {
 	s := newStore()
