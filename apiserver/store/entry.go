@@ -21,16 +21,22 @@ type entry struct {
 	digest   uint64
 	// confirmed is the revision at which the last verdict was published, changed or not.
 	confirmed  uint64
-	conditions [4]conditionStatus // by position: a SyncStatus has at most four, always in the same order
+	conditions [len(conditionTypes)]conditionStatus // in the order of conditionTypes
 	// cachesExpire is CachesExpireAt in Unix time, 0 when caches hold nothing older.
 	cachesExpire int64
 	// cacheTTL is for how long caches keep what a server had when it was last seen out of sync; 0 when none is.
 	cacheTTL time.Duration
 }
 
-// conditionStatus is a condition's status and since when it has had it, in Unix time.
+// conditionTypes are those that a SyncStatus can have.
+var conditionTypes = [...]string{
+	syncv1.ConditionAccepted, syncv1.ConditionProgrammed, syncv1.ConditionPropagated, syncv1.ConditionValidated, syncv1.ConditionAnswered,
+	syncv1.ConditionDelegated, syncv1.ConditionReady,
+}
+
+// conditionStatus is a condition's status, by its first letter, and since when it has had it, in Unix time. The zero one is that of no condition.
 type conditionStatus struct {
-	status metav1.ConditionStatus
+	status byte
 	since  int64
 }
 
@@ -72,12 +78,15 @@ func emptyStatus() *syncv1.SyncStatus {
 
 // complete adds to a verdict what follows from earlier ones, and remembers what the next one needs.
 func (e *entry) complete(s *syncv1.SyncStatus, now time.Time) {
-	for i := range min(len(s.Status.Conditions), len(e.conditions)) {
+	were := e.conditions
+	clear(e.conditions[:])
+	for i := range s.Status.Conditions {
 		c := &s.Status.Conditions[i]
-		if e.conditions[i].status != c.Status {
-			e.conditions[i] = conditionStatus{c.Status, c.LastTransitionTime.Unix()}
+		at := slices.Index(conditionTypes[:], c.Type)
+		if e.conditions[at] = were[at]; were[at].status != c.Status[0] {
+			e.conditions[at] = conditionStatus{c.Status[0], c.LastTransitionTime.Unix()}
 		}
-		c.LastTransitionTime = metav1.Unix(e.conditions[i].since, 0)
+		c.LastTransitionTime = metav1.Unix(e.conditions[at].since, 0)
 	}
 	e.completeCaches(s, now)
 	s.ResourceVersion = formatRevision(e.revision)

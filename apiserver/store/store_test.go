@@ -68,13 +68,17 @@ func next(t *testing.T, w *Watcher, n int) (events []string) {
 	for range n {
 		select {
 		case e := <-w.ResultChan():
-			o := e.Object.(*Object)
-			events = append(events, fmt.Sprintf("%s %s %s", e.Type, o.ObjectRef.Name, o.Status.Phase))
+			events = append(events, describe(e))
 		case <-time.After(time.Minute):
 			t.Fatalf("no event after %q", events)
 		}
 	}
 	return events
+}
+
+func describe(e watch.Event) string {
+	o := e.Object.(*Object)
+	return fmt.Sprintf("%s %s %s", e.Type, o.ObjectRef.Name, o.Status.Phase)
 }
 
 // Older evidence never overwrites newer; the same verdict is never outdated.
@@ -181,6 +185,46 @@ func TestInitialEventsAreThePresent(t *testing.T) {
 	if want := []string{"ADDED c InSync", "ADDED a OutOfSync", "ADDED d InSync", "BOOKMARK  "}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
+}
+
+// The bookmark that ends the initial events comes after the last verdict of all that there was, also of what has changed while these waited.
+func TestInitialEventsEndWithAll(t *testing.T) {
+	for name, tc := range map[string]struct {
+		happens func(w *Watcher)
+		want    string
+	}{
+		"nothing":       {func(*Watcher) {}, "ADDED a InSync, ADDED b InSync, BOOKMARK  "},
+		"one changes":   {func(w *Watcher) { w.pushEvent(watch.Modified, newObject(verdict("a", syncv1.PhaseFailed))) }, "ADDED a Failed, ADDED b InSync, BOOKMARK  "},
+		"one is gone":   {func(w *Watcher) { w.pushEvent(watch.Deleted, newObject(verdict("a", ""))) }, "ADDED b InSync, BOOKMARK  "},
+		"one comes":     {func(w *Watcher) { w.pushEvent(watch.Added, newObject(verdict("c", syncv1.PhaseFailed))) }, "ADDED a InSync, ADDED b InSync, BOOKMARK  , ADDED c Failed"},
+		"after closing": {closeGapsAndChange, "ADDED b Failed, BOOKMARK  "},
+		"news changes": {func(w *Watcher) {
+			w.pushEvent(watch.Added, newObject(verdict("c", syncv1.PhaseInSync)))
+			w.pushEvent(watch.Added, newObject(verdict("d", syncv1.PhaseInSync)))
+			w.pushEvent(watch.Modified, newObject(verdict("c", syncv1.PhaseFailed)))
+		}, "ADDED a InSync, ADDED b InSync, BOOKMARK  , ADDED d InSync, ADDED c Failed"},
+	} {
+		s := newStore()
+		a, b := verdict("a", syncv1.PhaseInSync), verdict("b", syncv1.PhaseInSync)
+		s.mustPublish(t, a, b)
+		// Nobody takes its events.
+		w := &Watcher{store: s, scope: Scope{Namespace: ns}, selector: everything{}, initial: true, bookmarks: true, markEnd: true, pending: map[Key]int{}, wake: make(chan struct{}, 1)}
+		w.Begin([]*syncv1.SyncStatus{a, b})
+		tc.happens(w)
+		var got []string
+		for _, e := range w.takeQueue() {
+			got = append(got, describe(*e))
+		}
+		if strings.Join(got, ", ") != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func closeGapsAndChange(w *Watcher) {
+	w.pushEvent(watch.Deleted, newObject(verdict("a", "")))
+	w.closeGaps()
+	w.pushEvent(watch.Modified, newObject(verdict("b", syncv1.PhaseFailed)))
 }
 
 // From the resourceVersion of a list a watch repeats nothing, and misses nothing of what happened while it was made.
@@ -528,6 +572,46 @@ func TestWaitingEventsBecomeOne(t *testing.T) {
 		if !slices.Equal(got, tc.want) {
 			t.Errorf("%v become %v, want %v", tc.events, got, tc.want)
 		}
+	}
+}
+
+// Each condition has had its status since it was first seen, however many there are and whichever come and go.
+func TestConditionsKeepTheirTimes(t *testing.T) {
+	s := newStore()
+	at := func(second int64) metav1.Time { return metav1.Unix(second, 0) }
+	published := func(now int64, conditions ...metav1.Condition) string {
+		v := verdict("a", syncv1.PhaseInSync)
+		for _, c := range conditions {
+			c.LastTransitionTime = at(now)
+			v.Status.Conditions = append(v.Status.Conditions, c)
+		}
+		s.mustPublish(t, v)
+		var since []string
+		for _, c := range v.Status.Conditions {
+			since = append(since, fmt.Sprintf("%s %s %d", c.Type, c.Status, c.LastTransitionTime.Unix()))
+		}
+		return strings.Join(since, ", ")
+	}
+	accepted, programmed, propagated := metav1.Condition{Type: syncv1.ConditionAccepted, Status: "True"}, metav1.Condition{Type: syncv1.ConditionProgrammed, Status: "True"}, metav1.Condition{Type: syncv1.ConditionPropagated, Status: "True"}
+	validated, answered, delegated := metav1.Condition{Type: syncv1.ConditionValidated, Status: "True"}, metav1.Condition{Type: syncv1.ConditionAnswered, Status: "True"}, metav1.Condition{Type: syncv1.ConditionDelegated, Status: "True"}
+	notDelegated := delegated
+	notDelegated.Status = "False"
+	steps := int64(0)
+	for _, step := range []struct {
+		conditions []metav1.Condition
+		want       string
+	}{
+		{[]metav1.Condition{accepted, programmed, propagated, validated, answered, delegated}, "Accepted True 0, Programmed True 0, Propagated True 0, Validated True 0, Answered True 0, Delegated True 0"},
+		{[]metav1.Condition{accepted, programmed, propagated, validated, answered, delegated}, "Accepted True 0, Programmed True 0, Propagated True 0, Validated True 0, Answered True 0, Delegated True 0"},
+		{[]metav1.Condition{accepted, programmed, propagated, validated, answered, notDelegated}, "Accepted True 0, Programmed True 0, Propagated True 0, Validated True 0, Answered True 0, Delegated False 2"},
+		{[]metav1.Condition{accepted, programmed, propagated, notDelegated}, "Accepted True 0, Programmed True 0, Propagated True 0, Delegated False 2"},
+		{[]metav1.Condition{accepted, programmed, propagated, answered, notDelegated}, "Accepted True 0, Programmed True 0, Propagated True 0, Answered True 4, Delegated False 2"},
+		{[]metav1.Condition{{Type: syncv1.ConditionReady, Status: "True"}, propagated}, "Ready True 5, Propagated True 0"},
+	} {
+		if got := published(steps, step.conditions...); got != step.want {
+			t.Errorf("step %d: %s, want %s", steps, got, step.want)
+		}
+		steps++
 	}
 }
 

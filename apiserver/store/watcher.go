@@ -66,7 +66,9 @@ type Watcher struct {
 	mu      sync.Mutex
 	queue   []*watch.Event // nil where a newer event for the same object stands further on
 	pending map[Key]int    // index into queue
-	wake    chan struct{}
+	// initialEnd is the index of the bookmark after the initial events; 0 if it is not in the queue.
+	initialEnd int
+	wake       chan struct{}
 	// begun is set by Begin: nothing is handed over before.
 	begun bool
 	// ending says that nothing comes after the queue.
@@ -300,7 +302,7 @@ func (w *Watcher) takeEvents() (events []*watch.Event, last bool) {
 // takeQueue empties the queue. w.mu is held.
 func (w *Watcher) takeQueue() []*watch.Event {
 	events := slices.DeleteFunc(w.queue, func(e *watch.Event) bool { return e == nil })
-	w.queue = nil
+	w.queue, w.initialEnd = nil, 0
 	clear(w.pending)
 	return events
 }
@@ -335,6 +337,10 @@ func (w *Watcher) enqueue(kind watch.EventType, o *Object) {
 	key := KeyOf(o.SyncStatus)
 	if i, waiting := w.pending[key]; waiting && kind != watch.Bookmark {
 		was := w.queue[i].Type
+		if i < w.initialEnd && kind != watch.Deleted { // The initial events are all that there is.
+			w.queue[i] = &watch.Event{Type: was, Object: o}
+			return
+		}
 		w.queue[i] = nil
 		switch {
 		case was == watch.Added && kind == watch.Deleted: // The client never knew of it.
@@ -357,6 +363,11 @@ func (w *Watcher) enqueue(kind watch.EventType, o *Object) {
 
 // closeGaps removes what newer events have left in the queue of a client that takes nothing. w.mu is held.
 func (w *Watcher) closeGaps() {
+	for _, e := range w.queue[:w.initialEnd] {
+		if e == nil {
+			w.initialEnd--
+		}
+	}
 	w.queue = slices.DeleteFunc(w.queue, func(e *watch.Event) bool { return e == nil })
 	for i, e := range w.queue {
 		if e.Type != watch.Bookmark {
@@ -392,7 +403,9 @@ func (w *Watcher) queueBookmark(endOfInitial bool) {
 	if endOfInitial {
 		b.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}
-	w.enqueue(watch.Bookmark, newObject(b))
+	if w.enqueue(watch.Bookmark, newObject(b)); endOfInitial {
+		w.initialEnd = max(0, len(w.queue)-1)
+	}
 }
 
 // endAfterQueue ends the watch once what is queued has been handed over.

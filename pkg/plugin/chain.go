@@ -36,14 +36,18 @@ reject one, or it is not known. 2: an error, or nothing to validate.`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: o.completeArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.validateTargets(nil); err != nil {
+			asked, err := parseChain(args)
+			if err == nil {
+				err = o.validateTargets([]target{asked.object})
+			}
+			if err != nil {
 				return err
 			}
 			c, err := o.newClient()
 			if err != nil {
 				return err
 			}
-			items, err := c.findChain(cmd.Context(), args)
+			items, err := c.findChain(cmd.Context(), asked)
 			if err != nil {
 				return err
 			}
@@ -55,6 +59,7 @@ reject one, or it is not known. 2: an error, or nothing to validate.`,
 			return nil
 		},
 	}
+	o.addNamespacesFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&explain, "explain", false, "Say what each link is for, and what to do about one that is broken")
 	return cmd
 }
@@ -63,39 +68,44 @@ func isNotValidated(s v1alpha1.SyncStatus) bool {
 	return !meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionValidated)
 }
 
-// findChain asks for the objects that a name and a type stand for.
-func (c *statusClient) findChain(ctx context.Context, args []string) ([]v1alpha1.SyncStatus, error) {
-	rrtype := ""
+// chainQuestion is what chain is asked about: an object, or a DNS name and, unless it is empty, a type.
+type chainQuestion struct {
+	object       target
+	name, rrtype string
+}
+
+func parseChain(args []string) (q chainQuestion, err error) {
 	if len(args) > 1 {
-		if rrtype = strings.ToUpper(args[1]); dns.StringToType[rrtype] == 0 {
-			return nil, fmt.Errorf("%s is no DNS type", args[1])
+		if q.rrtype = strings.ToUpper(args[1]); dns.StringToType[q.rrtype] == 0 {
+			return q, fmt.Errorf("%s is no DNS type", args[1])
 		}
 	}
-	if _, _, isName := subject.ParseName(args[0]); isName || strings.Contains(args[0], "/") {
-		t, err := parseTarget(args[0])
-		if err != nil {
-			return nil, err
-		}
-		if t.name == "" || rrtype != "" {
-			return nil, fmt.Errorf("%s: name one object, without a type, or a DNS name", strings.Join(args, " "))
-		}
-		s, err := c.getStatus(ctx, t)
+	if _, _, isName := subject.ParseName(args[0]); !isName && !strings.Contains(args[0], "/") {
+		q.name, err = rrset.CanonicalName(dns.Fqdn(args[0]))
+		return q, err
+	}
+	if q.object, err = parseTarget(args[0]); err == nil && (q.object.name == "" || q.rrtype != "") {
+		err = fmt.Errorf("%s: name one object, without a type, or a DNS name", strings.Join(args, " "))
+	}
+	return q, err
+}
+
+// findChain asks for the objects that a question is about.
+func (c *statusClient) findChain(ctx context.Context, q chainQuestion) ([]v1alpha1.SyncStatus, error) {
+	if q.object.name != "" {
+		s, err := c.getStatus(ctx, q.object)
 		if err != nil {
 			return nil, err
 		}
 		return []v1alpha1.SyncStatus{*s}, nil
 	}
-	name, err := rrset.CanonicalName(dns.Fqdn(args[0]))
-	if err != nil {
-		return nil, err
-	}
 	all, err := c.listStatuses(ctx, statusQuery{})
 	if err != nil {
 		return nil, err
 	}
-	chosen := chooseByName(all, name, rrtype)
+	chosen := chooseByName(all, q.name, q.rrtype)
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("no object declares %s, and no zone contains it: %s", name, c.nothingFound())
+		return nil, fmt.Errorf("no object declares %s, and no zone contains it: %s", q.name, c.nothingFound())
 	}
 	for i, s := range chosen {
 		of := *c

@@ -34,11 +34,16 @@ func TestRun(t *testing.T) {
 		"tree --help":                         {0, "--watch"},
 		"--version":                           {0, "kubectl lockstep version " + version.Module() + "\n"},
 		"__complete tree dnsz":                {0, "dnszone/"},
+		"__complete tree dnszone/x dnsz":      {0, "dnszone/"},
+		"__complete status arecord w":         {0, ":4\n"},
+		"__complete path dnsz":                {0, ":4\n"},
+		"__complete confirm dnsz":             {0, ":4\n"},
+		"__complete path example-com x":       {0, ":4\n"},
 		"nonsense":                            {2, `error: unknown command "nonsense" for "kubectl lockstep"`},
 		"status --nonsense":                   {2, "error: unknown flag: --nonsense"},
 		"status --timeout=-1s":                {2, "error: --timeout=-1s: it cannot be below 0"},
 		"status pod/x":                        {2, `error: there is no SyncStatus of "pod"`},
-		"tree --color=sometimes":              {2, "error: --color=sometimes"},
+		"tree --color=sometimes":              {2, "error: invalid argument \"sometimes\" for \"--color\" flag: it is one of auto, always and never"},
 		"status -A arecord/www":               {2, "error: --all-namespaces goes without names"},
 		"status -l a=b arecord/www":           {2, "error: --selector goes without names"},
 		"diff bind9instance/x":                {2, "error: Bind9Instance/x has no data of its own"},
@@ -49,7 +54,16 @@ func TestRun(t *testing.T) {
 		"tree --watch -s https://127.0.0.1:1": {2, "error: Get"},
 		"doctor --help":                       {0, "--system-namespace"},
 		"doctor -o yaml":                      {2, "error: --output=yaml: it is json, or nothing"},
-		"doctor --color=sometimes":            {2, "error: --color=sometimes"},
+		"doctor --color=sometimes":            {2, "--color"},
+		"confirm x --color=sometimes":         {2, "error: invalid argument \"sometimes\" for \"--color\" flag: it is one of auto, always and never"},
+		"plan -f x --color=sometimes":         {2, "--color"},
+		"ui --color=sometimes":                {2, "--color"},
+		"path x --timeout=-1s":                {2, "error: --timeout=-1s: it cannot be below 0"},
+		"chain dnszone/x -A":                  {2, "error: --all-namespaces goes without names"},
+		"chain dnszone/x -l a=b":              {2, "error: unknown shorthand flag: 'l'"},
+		"plan -f x -l a=b":                    {2, "error: unknown shorthand flag: 'l'"},
+		"confirm x -A":                        {2, "error: unknown shorthand flag: 'A'"},
+		"doctor -l a=b":                       {2, "error: unknown shorthand flag: 'l'"},
 		"doctor dns":                          {2, `error: unknown command "dns"`},
 		"doctor --server https://127.0.0.1:1": {2, "error: kube-apiserver does not answer: Get"},
 		"tree -n":                             {2, "error: flag needs an argument"},
@@ -94,7 +108,9 @@ func TestPalette(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	for color, want := range map[string]bool{"auto": false, "never": false, "always": true} {
 		o := newOptions()
-		o.color = color
+		if err := o.color.Set(color); err != nil {
+			t.Fatal(err)
+		}
 		if got := o.newPalette(&bytes.Buffer{}); got != (render.Palette{On: want}) {
 			t.Errorf("--color=%s: %v", color, got)
 		}

@@ -61,9 +61,9 @@ Exit code 0: the plan is confirmed, or nothing is held back. 1: you said no. 2: 
   # In a script, exactly what a status or a person has named
   kubectl lockstep confirm example-com --plan=1f7d0c9be2a45b6d8f3e1c20a9b7d645`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: o.completeArgs,
+		ValidArgsFunction: o.completeZone,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := o.zoneTarget(args[0])
+			t, err := parseZone(args[0])
 			if err != nil {
 				return err
 			}

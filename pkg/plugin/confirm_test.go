@@ -187,7 +187,7 @@ func TestConfirm(t *testing.T) {
 			"RRsets that would be removed: 2\nthe guard of DNSZone dns/example-com holds this back: plan " + heldPlan + "\n" + done, true},
 		"no such zone": {"other", "", nil, 2, "error: there is no DNSZone other in namespace dns\n", false},
 		"no zone":      {"arecord/www", "", nil, 2, "error: arecord/www is no zone: name a DNSZone\n", false},
-		"everywhere":   {"example-com -A", "", nil, 2, "error: --all-namespaces goes without names: a name belongs to an object in one namespace\n", false},
+		"everywhere":   {"example-com -A", "", nil, 2, "error: unknown shorthand flag: 'A' in -A\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHeldZone(t)

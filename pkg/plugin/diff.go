@@ -18,7 +18,7 @@ import (
 var errNotCompared = errors.New("not everything could be compared")
 
 func diffCommand(o *commandOptions) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "diff [KIND/NAME...]",
 		Short: "Compare what each server serves with what is declared",
 		Long: `Compare what each server serves with what is declared, as a unified diff for each server that differs. As in kubectl diff,
@@ -61,6 +61,8 @@ that does not answer, is reported on standard error, and the rest is compared al
 			return o.printDiffs(cmd, items)
 		},
 	}
+	o.addSelectionFlags(cmd.Flags())
+	return cmd
 }
 
 func isFleet(kind string) bool {

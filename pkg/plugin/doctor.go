@@ -41,9 +41,6 @@ Exit code 0: no warning and no failure. 1: there are some. 2: it could not be ch
   kubectl lockstep doctor -n team-dns -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.validateTargets(nil); err != nil {
-				return err
-			}
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output=%s: it is json, or nothing", output)
 			}
@@ -58,6 +55,7 @@ Exit code 0: no warning and no failure. 1: there are some. 2: it could not be ch
 			return o.printReport(cmd.OutOrStdout(), doctor.Judge(facts), output)
 		},
 	}
+	o.addNamespacesFlag(cmd.Flags())
 	cmd.Flags().StringVar(&system, "system-namespace", system, "The namespace that Lockstep runs in")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json for scripts")
 	return cmd

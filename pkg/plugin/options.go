@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -21,8 +20,27 @@ type commandOptions struct {
 	// allNamespaces is --all-namespaces.
 	allNamespaces bool
 	selector      string
-	color         string
+	color         colorMode
 }
+
+// colorMode is the value of --color.
+type colorMode string
+
+// Set implements pflag.Value.
+func (m *colorMode) Set(value string) error {
+	switch value {
+	case "auto", "always", "never":
+		*m = colorMode(value)
+		return nil
+	}
+	return errors.New("it is one of auto, always and never")
+}
+
+// String implements pflag.Value.
+func (m *colorMode) String() string { return string(*m) }
+
+// Type implements pflag.Value.
+func (m *colorMode) Type() string { return "string" }
 
 func newOptions() *commandOptions {
 	return &commandOptions{loading: clientcmd.NewDefaultClientConfigLoadingRules(), color: "auto"}
@@ -31,7 +49,7 @@ func newOptions() *commandOptions {
 // shownFlags are those of kubectl's connection flags that --help shows. Few need the others.
 var shownFlags = []string{clientcmd.FlagContext, clientcmd.FlagNamespace, clientcmd.FlagImpersonate, clientcmd.FlagTimeout}
 
-// addFlags takes the names of kubectl's flags.
+// addFlags adds the flags of all commands. It takes the names of kubectl's.
 func (o *commandOptions) addFlags(flags *pflag.FlagSet) {
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.ClusterOverrideFlags.APIServer.ShortName = "s"
@@ -39,18 +57,22 @@ func (o *commandOptions) addFlags(flags *pflag.FlagSet) {
 	clientcmd.BindOverrideFlags(&o.overrides, flags, names)
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shownFlags, f.Name) })
 	flags.StringVar(&o.loading.ExplicitPath, clientcmd.RecommendedConfigPathFlag, "", "Path to the kubeconfig file to use")
+	flags.Var(&o.color, "color", "auto: colors on a terminal, unless NO_COLOR is set; always; never")
+}
+
+// addNamespacesFlag is for commands that can look into all namespaces.
+func (o *commandOptions) addNamespacesFlag(flags *pflag.FlagSet) {
 	flags.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Look into all namespaces")
+}
+
+// addSelectionFlags is for commands about all objects that there are, or some.
+func (o *commandOptions) addSelectionFlags(flags *pflag.FlagSet) {
+	o.addNamespacesFlag(flags)
 	flags.StringVarP(&o.selector, "selector", "l", "", "Only objects with these labels, as for kubectl get")
-	flags.StringVar(&o.color, "color", o.color, "auto: colors on a terminal, unless NO_COLOR is set; always; never")
 }
 
 // validateTargets names the flag that is wrong.
 func (o *commandOptions) validateTargets(targets []target) error {
-	switch o.color {
-	case "auto", "always", "never":
-	default:
-		return fmt.Errorf("--color=%s: it is one of auto, always and never", o.color)
-	}
 	for _, t := range targets {
 		switch {
 		case t.name == "":

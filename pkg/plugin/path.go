@@ -32,10 +32,14 @@ server and from each vantage, which server answered, with which serial, and how 
 A row of the API server says what is seen from inside of the Kubernetes cluster. Clients may be elsewhere.
 
 Exit code 0: every path of clients that is known leads to what the servers have. 1: one does not, or cannot be seen. 2: an error.`,
-		Example: `  kubectl lockstep path example-com`,
-		Args:    cobra.ExactArgs(1),
+		Example:           `  kubectl lockstep path example-com`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: o.completeZone,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := o.zoneTarget(args[0])
+			if timeout < 0 {
+				return fmt.Errorf("--timeout=%s: it cannot be below 0", timeout)
+			}
+			t, err := parseZone(args[0])
 			if err != nil {
 				return err
 			}
@@ -57,15 +61,6 @@ Exit code 0: every path of clients that is known leads to what the servers have.
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "How long to wait for answers on all paths")
 	return cmd
-}
-
-// zoneTarget reads the argument that names a zone, and validates the flags.
-func (o *commandOptions) zoneTarget(arg string) (target, error) {
-	t, err := parseZone(arg)
-	if err == nil {
-		err = o.validateTargets([]target{t})
-	}
-	return t, err
 }
 
 // parseZone reads the name of a zone, also as KIND/NAME and kind.name.

@@ -80,7 +80,7 @@ Answered: False (as seen from berlin)
 	if code, text := run("path example-com"); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, text)
 	}
-	for args, says := range map[string]string{"path arecord/www": "arecord/www is no zone", "path": "accepts 1 arg", "path example-com -A": "--all-namespaces"} {
+	for args, says := range map[string]string{"path arecord/www": "arecord/www is no zone", "path": "accepts 1 arg", "path example-com -A": "unknown shorthand flag"} {
 		if code, text := run(args); code != 2 || !strings.Contains(text, says) {
 			t.Errorf("%s: exit code %d: %s", args, code, text)
 		}

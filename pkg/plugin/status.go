@@ -62,6 +62,7 @@ in the cluster at that moment, so a change that you have just applied is never m
 			return nil
 		},
 	}
+	o.addSelectionFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&wait, "wait", false, "Wait until everything is in sync")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "How long to wait with --wait; 0 means forever")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "Print nothing, only set the exit code")

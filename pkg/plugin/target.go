@@ -32,11 +32,7 @@ var shortNames = map[string]string{
 // parseTargets reads KIND/NAME, kind.name, KIND, and KIND NAME...
 func parseTargets(args []string) ([]target, error) {
 	var targets []target
-	if len(args) > 1 && !strings.ContainsAny(args[0], "/.") {
-		kind, err := parseKind(args[0])
-		if err != nil {
-			return nil, err
-		}
+	if kind, alone := kindAlone(args); alone && len(args) > 1 {
 		for _, name := range args[1:] {
 			if strings.Contains(name, "/") {
 				return nil, fmt.Errorf("%s %s: after a kind by itself there are names", args[0], name)
@@ -53,6 +49,15 @@ func parseTargets(args []string) ([]target, error) {
 		targets = append(targets, t)
 	}
 	return targets, nil
+}
+
+// kindAlone reads a kind that names follow.
+func kindAlone(args []string) (kind subject.Kind, ok bool) {
+	if len(args) == 0 || strings.Contains(args[0], "/") {
+		return kind, false
+	}
+	kind, err := parseKind(args[0])
+	return kind, err == nil
 }
 
 func parseTarget(arg string) (target, error) {
@@ -74,10 +79,13 @@ func parseTarget(arg string) (target, error) {
 	return target{kind, name}, err
 }
 
-// parseKind takes any name of a kind that kubectl takes: kind, plural, singular, short, each with the group or without.
+// parseKind takes any name of a kind that kubectl takes: kind, plural, singular, short, each with the group, and its version, or without.
 func parseKind(word string) (subject.Kind, error) {
-	resource, _, _ := strings.Cut(strings.ToLower(word), ".")
+	resource, group, qualified := strings.Cut(strings.ToLower(word), ".")
 	for _, k := range subject.Kinds() {
+		if qualified && !strings.HasSuffix("."+group, "."+k.GroupVersion().Group) {
+			continue
+		}
 		if resource == k.Singular || resource == k.Resource || shortNames[resource] == k.Kind {
 			return k, nil
 		}
@@ -93,8 +101,19 @@ func kindNames() string {
 	return strings.Join(names, ", ")
 }
 
+// completeZone offers the names of zones for the first argument.
+func (o *commandOptions) completeZone(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return o.completeNames(cmd, subject.ZoneKind, "")
+}
+
 // completeArgs offers kinds, and after a kind the names of its objects.
-func (o *commandOptions) completeArgs(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (o *commandOptions) completeArgs(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if kind, alone := kindAlone(args); alone {
+		return o.completeNames(cmd, kind, "")
+	}
 	word, _, slash := strings.Cut(begun, "/")
 	if !slash {
 		var kinds []string
@@ -107,6 +126,11 @@ func (o *commandOptions) completeArgs(cmd *cobra.Command, _ []string, begun stri
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	return o.completeNames(cmd, kind, word+"/")
+}
+
+// completeNames offers the names of the objects of a kind.
+func (o *commandOptions) completeNames(cmd *cobra.Command, kind subject.Kind, prefix string) ([]string, cobra.ShellCompDirective) {
 	c, err := o.newClient()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -117,7 +141,7 @@ func (o *commandOptions) completeArgs(cmd *cobra.Command, _ []string, begun stri
 	}
 	var names []string
 	for _, s := range items {
-		names = append(names, word+"/"+s.ObjectRef.Name)
+		names = append(names, prefix+s.ObjectRef.Name)
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -48,6 +48,7 @@ object that has changed. Exit code 0, or 2 when there is trouble.` + aboutObject
 			return v.printOnce(cmd.Context())
 		},
 	}
+	o.addSelectionFlags(cmd.Flags())
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Show changes as they happen, until interrupted")
 	cmd.Flags().BoolVar(&outOfSync, "out-of-step", false, "Only what is not in sync, and what that is part of")
 	return cmd

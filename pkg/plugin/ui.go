@@ -49,6 +49,7 @@ reads with your rights, and cannot change anything. The URL works once: run the 
 			return s.Serve(cmd.Context())
 		},
 	}
+	o.addSelectionFlags(cmd.Flags())
 	cmd.Flags().IntVar(&port, "port", 0, "Port on 127.0.0.1; 0 means any that is free")
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "Only print the URL")
 	return cmd

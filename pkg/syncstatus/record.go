@@ -27,6 +27,7 @@ func (ev *Evaluation) RecordStatus(r v1beta1.Record) *syncv1.SyncStatus {
 	}
 	p := ev.partOf(r)
 	out.RRsets = p.desiredRRsets()
+	v.nothing = len(p.keys) == 0 && r.GetDeletionTimestamp() != nil
 	v.rows, v.waiting = p.serverRowsFor(r.GetNamespace())
 	out.Servers, out.Summary = v.rows, summarizeServers(v.rows)
 	v.gaps, out.Chain = ev.gaps, ev.chain(v.rows, p.keys)

@@ -374,6 +374,13 @@ func TestRecord(t *testing.T) {
 			answers: []observe.Observation{serves(8), serves(8)},
 			want:    outcome{syncv1.PhaseInSync, states("InSync", "InSync"), []int64{0, 0}, "True Deleting", "True InSync", "True InSync", ""},
 		},
+		"being deleted, with a name that was never published": {
+			record: func(r *v1beta1.ARecord) {
+				r.Spec.Name, r.DeletionTimestamp, r.Status = "www..", &metav1.Time{Time: asked}, v1beta1.RecordStatus{}
+			},
+			answers: []observe.Observation{serves(8), serves(8)},
+			want:    outcome{syncv1.PhaseInSync, nil, nil, "True Deleting", "True InSync", "True InSync", ""},
+		},
 		"renamed, and the old name still served": {
 			record:  func(r *v1beta1.ARecord) { r.Spec.Name = "web"; unprogrammed(r) },
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.1")},

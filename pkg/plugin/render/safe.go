@@ -34,8 +34,8 @@ func (w *SafeWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// SafeText escapes what a terminal would obey, as Go does in strings: control characters but line feeds and tabs, and those that
-// change the direction of text. The colors of a Palette stay.
+// SafeText escapes what a terminal would obey: control characters but line feeds and tabs, and those that change the direction of text. What
+// can stand in a string of JSON is escaped as JSON has it. The colors of a Palette stay.
 func SafeText(text string) string {
 	if strings.IndexFunc(text, isCommand) < 0 {
 		return text
@@ -51,6 +51,8 @@ func SafeText(text string) string {
 		switch {
 		case r == utf8.RuneError && n == 1:
 			b.WriteString(`\x` + strconv.FormatUint(uint64(text[0]), 16))
+		case r == 0x7f:
+			b.WriteString(`\u007f`)
 		case r != utf8.RuneError && isCommand(r):
 			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 		default:

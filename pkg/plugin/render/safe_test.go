@@ -14,6 +14,7 @@ func TestSafeWriter(t *testing.T) {
 		"\x1b[31;8mhidden":      `\x1b[31;8mhidden`,
 		"a\rb\bc\u009b2Jd":      `a\rb\bc\u009b2Jd`,
 		"a\u202eb":              `a\u202eb`,
+		"a\x7fb":                `a\u007fb`,
 		"\x9b2J":                `\x9b2J`,
 		"日本 \ufffd":             "日本 \ufffd",
 	} {
