@@ -15,7 +15,7 @@ import (
 // serveDeclared adds the metrics that were declared to those of managers.
 var serveDeclared = sync.OnceFunc(func() { metrics.Registry.MustRegister(component.Collector()) })
 
-// Server returns how a manager serves /metrics and /version at an address.
+// Server has a manager serve /metrics and /version at an address.
 func Server(address string) server.Options {
 	serveDeclared()
 	return server.Options{BindAddress: address, ExtraHandlers: map[string]http.Handler{component.VersionPath: http.HandlerFunc(component.ServeVersion)}}
