@@ -77,8 +77,7 @@ func (r Keyring) RotateAt(settings v1beta1.RNDCKeyConfig) *metav1.Time {
 	if !settings.AutoRotate || err != nil || len(r.Keys) == 0 {
 		return nil
 	}
-	at := metav1.NewTime(r.Keys[0].Since.Add(interval))
-	return &at
+	return new(metav1.NewTime(r.Keys[0].Since.Add(interval)))
 }
 
 // Rotation is the ring's history and future for an instance's status. own says that the key is not a user's.
@@ -86,14 +85,12 @@ func (r Keyring) Rotation(settings v1beta1.RNDCKeyConfig, own bool) *v1beta1.RND
 	if len(r.Keys) == 0 {
 		return nil
 	}
-	created := metav1.NewTime(r.Keys[0].Since)
-	status := &v1beta1.RNDCKeyRotationStatus{CreatedAt: &created, RotationCount: r.Switches}
+	status := &v1beta1.RNDCKeyRotationStatus{CreatedAt: new(metav1.NewTime(r.Keys[0].Since)), RotationCount: r.Switches}
 	if own {
 		status.RotateAt = r.RotateAt(settings)
 	}
 	if r.Switches > 0 {
-		last := metav1.NewTime(r.SwitchedAt)
-		status.LastRotatedAt = &last
+		status.LastRotatedAt = new(metav1.NewTime(r.SwitchedAt))
 	}
 	return status
 }

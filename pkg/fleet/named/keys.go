@@ -90,11 +90,8 @@ func KeyFromSecret(secret *corev1.Secret) (*wire.Key, error) {
 		}
 	}
 	name := strings.ToLower(strings.TrimSpace(string(data[keyNameEntry])))
-	algorithm := strings.ToLower(strings.TrimSpace(string(data[keyAlgorithmEntry])))
+	algorithm := cmp.Or(strings.ToLower(strings.TrimSpace(string(data[keyAlgorithmEntry]))), rndc.DefaultAlgorithm)
 	value := strings.TrimSpace(string(data[keySecretEntry]))
-	if algorithm == "" {
-		algorithm = rndc.DefaultAlgorithm
-	}
 	if !clause.IsKeyName(name) {
 		return nil, fmt.Errorf("%w in %s: entry %q must be a domain name of letters, digits, hyphens, underscores, \"/\" and \":\", such as update.example.com", ErrKey, where, keyNameEntry)
 	}

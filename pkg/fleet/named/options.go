@@ -1,6 +1,7 @@
 package named
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -194,7 +195,7 @@ func MergeOptions(base, over *v1beta1.Bind9Config) v1beta1.Bind9Config {
 	if over == nil {
 		return merged
 	}
-	merged.Recursion = firstNonNil(over.Recursion, merged.Recursion)
+	merged.Recursion = cmp.Or(over.Recursion, merged.Recursion)
 	merged.AllowQuery = firstList(over.AllowQuery, merged.AllowQuery)
 	merged.AllowTransfer = firstList(over.AllowTransfer, merged.AllowTransfer)
 	merged.Forwarders = firstList(over.Forwarders, merged.Forwarders)
@@ -202,9 +203,9 @@ func MergeOptions(base, over *v1beta1.Bind9Config) v1beta1.Bind9Config {
 	merged.ListenOnV6 = firstList(over.ListenOnV6, merged.ListenOnV6)
 	merged.DNSSEC = mergeDNSSEC(merged.DNSSEC, over.DNSSEC)
 	merged.BindcarConfig = overlay(merged.BindcarConfig, over.BindcarConfig)
-	merged.RNDCSecretRef = firstNonNil(over.RNDCSecretRef, merged.RNDCSecretRef)
+	merged.RNDCSecretRef = cmp.Or(over.RNDCSecretRef, merged.RNDCSecretRef)
 	merged.RateLimit = mergeRateLimit(merged.RateLimit, over.RateLimit)
-	merged.MaxRecordsPerType = firstNonNil(over.MaxRecordsPerType, merged.MaxRecordsPerType)
+	merged.MaxRecordsPerType = cmp.Or(over.MaxRecordsPerType, merged.MaxRecordsPerType)
 	return merged
 }
 
@@ -226,15 +227,6 @@ func mergeRateLimit(base, over *v1beta1.RateLimitConfig) *v1beta1.RateLimitConfi
 	return merged
 }
 
-func firstNonNil[T any](candidates ...*T) *T {
-	for _, candidate := range candidates {
-		if candidate != nil {
-			return candidate
-		}
-	}
-	return nil
-}
-
 // firstList prefers the first list that is set; an empty list that is set counts.
 func firstList[T ~[]string](over, base T) T {
 	if over != nil {
@@ -246,7 +238,7 @@ func firstList[T ~[]string](over, base T) T {
 // overlay lays over on base: every field that it sets goes before base's own. Either may be nil, and so is the result when both are.
 func overlay[T any](base, over *T) *T {
 	if base == nil || over == nil {
-		return firstNonNil(over, base)
+		return cmp.Or(over, base)
 	}
 	fields := fieldsOf(base)
 	maps.Copy(fields, fieldsOf(over))

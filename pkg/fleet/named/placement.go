@@ -34,8 +34,8 @@ func (w Workload) placement() (merged v1beta1.PlacementConfig) {
 		if p.Tolerations != nil {
 			merged.Tolerations = p.Tolerations
 		}
-		merged.Affinity = firstNonNil(p.Affinity, merged.Affinity)
-		merged.PriorityClassName = firstNonNil(p.PriorityClassName, merged.PriorityClassName)
+		merged.Affinity = cmp.Or(p.Affinity, merged.Affinity)
+		merged.PriorityClassName = cmp.Or(p.PriorityClassName, merged.PriorityClassName)
 	}
 	return merged
 }
@@ -76,7 +76,7 @@ func (w Workload) annotationsOfPods(own map[string]string) map[string]string {
 func (w Workload) resources() (*corev1ac.ResourceRequirementsApplyConfiguration, error) {
 	var merged *corev1.ResourceRequirements
 	for _, c := range w.serverConfigs() {
-		merged = firstNonNil(c.Resources, merged)
+		merged = cmp.Or(c.Resources, merged)
 	}
 	if merged == nil {
 		return resourceRequests("50m", "64Mi", ""), nil

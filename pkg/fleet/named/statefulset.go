@@ -1,6 +1,7 @@
 package named
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -120,11 +121,7 @@ func (w Workload) volumeClaim() (*corev1ac.PersistentVolumeClaimApplyConfigurati
 		return nil, nil //nolint:nilnil // no claim is a value
 	}
 	config := ptr.Deref(w.Instance.Spec.Storage.PersistentVolumeClaim, v1beta1.PersistentVolumeClaimConfig{})
-	size := config.Size
-	if size == "" {
-		size = "1Gi"
-	}
-	quantity, err := resource.ParseQuantity(size)
+	quantity, err := resource.ParseQuantity(cmp.Or(config.Size, "1Gi"))
 	if err != nil {
 		return nil, fmt.Errorf("storage.persistentVolumeClaim.size: %w", err)
 	}

@@ -115,7 +115,7 @@ func (w Workload) bindcarConfig() v1beta1.BindcarConfig {
 }
 
 func (w Workload) configMapRefs() v1beta1.ConfigMapRefs {
-	return ptr.Deref(firstNonNil(w.Instance.Spec.ConfigMapRefs, w.Cluster.ConfigMapRefs), v1beta1.ConfigMapRefs{})
+	return ptr.Deref(cmp.Or(w.Instance.Spec.ConfigMapRefs, w.Cluster.ConfigMapRefs), v1beta1.ConfigMapRefs{})
 }
 
 // ReplacedFiles are the configuration files that are a user's: the name of the ConfigMap for each.
@@ -127,7 +127,7 @@ func (w Workload) ReplacedFiles() map[string]string {
 }
 
 func (w Workload) imageConfig() v1beta1.ImageConfig {
-	return ptr.Deref(firstNonNil(w.Instance.Spec.Image, w.Cluster.Image), v1beta1.ImageConfig{})
+	return ptr.Deref(cmp.Or(w.Instance.Spec.Image, w.Cluster.Image), v1beta1.ImageConfig{})
 }
 
 // bind9Image is the image asked for, else the default one with the tag of the version asked for.
@@ -278,8 +278,5 @@ func (w Workload) ServiceAccount() *corev1ac.ServiceAccountApplyConfiguration {
 }
 
 func pullPolicy(policy corev1.PullPolicy) corev1.PullPolicy {
-	if policy == "" {
-		return corev1.PullIfNotPresent
-	}
-	return policy
+	return cmp.Or(policy, corev1.PullIfNotPresent)
 }
