@@ -2,6 +2,7 @@ package offline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,10 +40,8 @@ func NewChecker() (*Checker, error) {
 		return nil, fmt.Errorf("loading the definitions: %w", err)
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("registering the kinds: %w", err)
-		}
+	if err := errors.Join(v1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("registering the kinds: %w", err)
 	}
 	return &Checker{kinds, scheme}, nil
 }

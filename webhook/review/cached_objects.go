@@ -2,6 +2,7 @@ package review
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -166,10 +167,8 @@ func objectsUnder[T any](indexer toolscache.Indexer, key string) ([]T, error) {
 // NewScheme makes a scheme with the kinds that the webhook reads.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("registering the kinds: %w", err)
-		}
+	if err := errors.Join(v1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("registering the kinds: %w", err)
 	}
 	return scheme, nil
 }

@@ -142,9 +142,7 @@ func (r endpointReviewer) warnUnsupported(ctx context.Context, path *field.Path,
 		return ""
 	}
 	set := rrset.New(key, uint32(max(endpoint.RecordTTL, 0)), rdata...) //nolint:gosec // validated
-	if set.TTL == 0 {
-		set.TTL = 1 // The zone's default.
-	}
+	set.TTL = max(set.TTL, 1)                                           // Without one it is the zone's default.
 	for _, warning := range unsupportedIn(ctx, r.objects, zone, plan.Map{key: set}, key) {
 		return path.String() + ": " + warning
 	}

@@ -398,12 +398,7 @@ func (n naming) excludes(want rrset.RRset, rrtype uint16, claim Claim) bool {
 	if !hasOne(rrtype) {
 		return false
 	}
-	for _, rdata := range want.Rdata {
-		if _, same := claim.Values[HashOf(rrtype, rdata)]; same {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(want.Rdata, func(rdata string) bool { _, same := claim.Values[HashOf(rrtype, rdata)]; return same })
 }
 
 // hasOne reports whether an RRset of a type has one value only (RFC 1034 section 3.6.2, RFC 6672 section 2.4).

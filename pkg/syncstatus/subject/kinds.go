@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -107,15 +108,7 @@ var trackingLabels, trackingPrefixes = map[string]bool{
 }
 
 func isTracking(label string) bool {
-	if trackingLabels[label] {
-		return true
-	}
-	for _, prefix := range trackingPrefixes {
-		if strings.HasPrefix(label, prefix) {
-			return true
-		}
-	}
-	return false
+	return trackingLabels[label] || slices.ContainsFunc(trackingPrefixes, func(prefix string) bool { return strings.HasPrefix(label, prefix) })
 }
 
 // LabelsOf are the labels of an object that its SyncStatus has: all but those by which a tool would take it for an object that it has applied, and

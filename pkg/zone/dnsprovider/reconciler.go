@@ -162,9 +162,8 @@ func clusterID(reader client.Reader) func(context.Context) (string, error) {
 		if err := reader.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
 			return "", fmt.Errorf("reading the UID of namespace %s: %w", metav1.NamespaceSystem, err)
 		}
-		id := string(system.UID)
-		known.Store(&id)
-		return id, nil
+		known.Store(new(string(system.UID)))
+		return string(system.UID), nil
 	}
 }
 
