@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/ask"
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
+	"github.com/lockstep-dns/lockstep/pkg/component"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/vantage"
@@ -137,9 +138,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 // Validate names every flag that is wrong.
 func (o *Options) Validate() error {
-	errs := []error{o.Verdicts.Limits.Validate()}
+	errs := component.Problems{o.Verdicts.Limits.Validate()}
 	for _, problem := range validation.IsDNS1123Label(o.Namespace) {
-		errs = append(errs, fmt.Errorf("--namespace=%q: %s", o.Namespace, problem))
+		errs.Check(false, "--namespace=%q: %s", o.Namespace, problem)
 	}
 	for _, f := range []struct {
 		flag            string
@@ -151,9 +152,7 @@ func (o *Options) Validate() error {
 		{"--verify-interval", o.Verdicts.VerifyInterval, 0, 24 * time.Hour},
 		{"--signature-notice", o.Verdicts.SignatureNotice, 0, 365 * 24 * time.Hour},
 	} {
-		if f.value < f.min || f.value > f.max {
-			errs = append(errs, fmt.Errorf("%s=%s: must be from %s to %s", f.flag, f.value, f.min, f.max))
-		}
+		errs.Check(f.value >= f.min && f.value <= f.max, "%s=%s: must be from %s to %s", f.flag, f.value, f.min, f.max)
 	}
 	names := map[string]bool{}
 	for _, v := range o.Vantages {
@@ -163,12 +162,9 @@ func (o *Options) Validate() error {
 		}
 		names[name], errs = true, append(errs, err)
 	}
-	if v := o.Verdicts.QuestionRate; v < 1 {
-		errs = append(errs, fmt.Errorf("--max-queries-per-second=%d: must be at least 1", v))
-	}
-	if v := o.Verdicts.VerifyInterval; v > 0 && v < time.Second {
-		errs = append(errs, fmt.Errorf("--verify-interval=%s: must be 0 or at least 1s", v))
-	}
+	rate, verify := o.Verdicts.QuestionRate, o.Verdicts.VerifyInterval
+	errs.Check(rate >= 1, "--max-queries-per-second=%d: must be at least 1", rate)
+	errs.Check(verify <= 0 || verify >= time.Second, "--verify-interval=%s: must be 0 or at least 1s", verify)
 	for _, group := range [][]error{
 		o.ServerRun.Validate(), o.SecureServing.Validate(), o.Authentication.Validate(), o.Authorization.Validate(),
 		o.Audit.Validate(), o.Features.Validate(), o.CoreAPI.Validate(),

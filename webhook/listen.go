@@ -44,8 +44,7 @@ func (o *Options) addServer(mgr manager.Manager, handler http.Handler, config *t
 	if err != nil {
 		return err
 	}
-	shutdown := time.Minute
-	if err := mgr.Add(&manager.Server{Name: "webhook", Server: newServer(handler), Listener: listener, ShutdownTimeout: &shutdown}); err != nil {
+	if err := mgr.Add(&manager.Server{Name: "webhook", Server: newServer(handler), Listener: listener, ShutdownTimeout: new(time.Minute)}); err != nil {
 		return fmt.Errorf("adding the server: %w", err)
 	}
 	return nil

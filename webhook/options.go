@@ -1,8 +1,8 @@
 package webhook
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/lockstep-dns/lockstep/pkg/component"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 	"github.com/lockstep-dns/lockstep/webhook/review"
 )
@@ -44,12 +45,8 @@ type Options struct {
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	namespace := os.Getenv("POD_NAMESPACE")
-	if namespace == "" {
-		namespace = "lockstep-system"
-	}
 	return &Options{
-		Namespace:                namespace,
+		Namespace:                cmp.Or(os.Getenv("POD_NAMESPACE"), "lockstep-system"),
 		ControllerServiceAccount: "lockstep-controller",
 		Port:                     9443,
 		HealthAddress:            ":8081",
@@ -82,38 +79,25 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 // Validate names every flag that is wrong.
 func (o *Options) Validate() error {
-	var errs []error
+	var problems component.Problems
 	for _, problem := range validation.IsDNS1123Label(o.Namespace) {
-		errs = append(errs, fmt.Errorf("--namespace=%q: %s", o.Namespace, problem))
+		problems.Check(false, "--namespace=%q: %s", o.Namespace, problem)
 	}
 	for _, problem := range validation.IsDNS1123Subdomain(o.ControllerServiceAccount) {
-		errs = append(errs, fmt.Errorf("--controller-service-account=%q: %s", o.ControllerServiceAccount, problem))
+		problems.Check(false, "--controller-service-account=%q: %s", o.ControllerServiceAccount, problem)
 	}
-	if (o.CertFile == "") != (o.KeyFile == "") || filepath.Dir(o.CertFile) != filepath.Dir(o.KeyFile) {
-		errs = append(errs, fmt.Errorf("--tls-cert-file=%q and --tls-private-key-file=%q: must be two files of one folder", o.CertFile, o.KeyFile))
-	}
-	if len(o.ClientNames) > 0 && o.ClientCAFile == "" {
-		errs = append(errs, fmt.Errorf("--client-allowed-names=%q: needs --client-ca-file", o.ClientNames))
-	}
-	if o.Aggregated && o.ClientCAFile != "" {
-		errs = append(errs, errors.New("--aggregated and --client-ca-file exclude each other"))
-	}
-	if o.Port < 1 || o.Port > 65535 {
-		errs = append(errs, fmt.Errorf("--port=%d: must be between 1 and 65535", o.Port))
-	}
-	if o.InFlight < 1 {
-		errs = append(errs, fmt.Errorf("--max-in-flight=%d: must be at least 1", o.InFlight))
-	}
+	problems.Check((o.CertFile == "") == (o.KeyFile == "") && filepath.Dir(o.CertFile) == filepath.Dir(o.KeyFile),
+		"--tls-cert-file=%q and --tls-private-key-file=%q: must be two files of one folder", o.CertFile, o.KeyFile)
+	problems.Check(len(o.ClientNames) == 0 || o.ClientCAFile != "", "--client-allowed-names=%q: needs --client-ca-file", o.ClientNames)
+	problems.Check(!o.Aggregated || o.ClientCAFile == "", "--aggregated and --client-ca-file exclude each other")
+	problems.Check(o.Port >= 1 && o.Port <= 65535, "--port=%d: must be between 1 and 65535", o.Port)
+	problems.Check(o.InFlight >= 1, "--max-in-flight=%d: must be at least 1", o.InFlight)
 	l := o.Limits
 	for flag, limit := range map[string]int{"max-zones": l.Zones, "max-providers": l.Providers, "max-instances": l.Instances, "max-records": l.Records} {
-		if limit < 0 {
-			errs = append(errs, fmt.Errorf("--%s=%d: must be at least 0", flag, limit))
-		}
+		problems.Check(limit >= 0, "--%s=%d: must be at least 0", flag, limit)
 	}
-	if o.ShutdownDelay < 0 {
-		errs = append(errs, fmt.Errorf("--shutdown-delay=%s: must not be negative", o.ShutdownDelay))
-	}
-	return errors.Join(errs...)
+	problems.Check(o.ShutdownDelay >= 0, "--shutdown-delay=%s: must not be negative", o.ShutdownDelay)
+	return errors.Join(problems...)
 }
 
 // trustedUsers are the users who may change every mark.

@@ -144,12 +144,11 @@ func (a *Asker) askPathsAgain(ctx context.Context, zones map[*desired.Zone]bool)
 
 func (a *Asker) isRefusedOnPath(z *desired.Zone) bool {
 	zone := z.Declared.ZoneName()
-	for _, s := range z.Servers {
-		if o := a.answers.Full(evaluate.PlaceOf(s, zone)); s.Addr.IsValid() && (o == nil || !o.Authoritative) {
-			return false
-		}
+	isDown := func(s observe.Server) bool {
+		o := a.answers.Full(evaluate.PlaceOf(s, zone))
+		return s.Addr.IsValid() && (o == nil || !o.Authoritative)
 	}
-	return slices.ContainsFunc(syncstatus.PathsTo(z.Servers), func(p syncstatus.Path) bool {
+	return !slices.ContainsFunc(z.Servers, isDown) && slices.ContainsFunc(syncstatus.PathsTo(z.Servers), func(p syncstatus.Path) bool {
 		o, asked := a.answers.OnPath(p, zone)
 		return asked && IsRefusal(syncstatus.PathState(o))
 	})

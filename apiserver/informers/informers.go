@@ -127,12 +127,7 @@ func (i *Informers) HasSynced() bool {
 			return false
 		}
 	}
-	for _, synced := range i.handled {
-		if !synced() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(i.handled, func(synced cache.InformerSynced) bool { return !synced() })
 }
 
 // Name is the name of the readiness check that Check is. It does not depend on DNS servers.

@@ -69,23 +69,19 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 // Validate names every flag that is wrong.
 func (o *Options) Validate() error {
-	var errs []error
+	var problems component.Problems
 	for _, problem := range validation.IsDNS1123Label(o.Owner) {
-		errs = append(errs, fmt.Errorf("--owner=%q: %s", o.Owner, problem))
+		problems.Check(false, "--owner=%q: %s", o.Owner, problem)
 	}
 	host, _, err := net.SplitHostPort(o.Address)
-	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		errs = append(errs, fmt.Errorf("--bind-address=%q: must be a port of localhost; run this in the pod of external-dns", o.Address))
-	}
+	problems.Check(err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()), "--bind-address=%q: must be a port of localhost; run this in the pod of external-dns", o.Address)
 	for _, namespace := range o.Namespaces {
 		for _, problem := range validation.IsDNS1123Label(namespace) {
-			errs = append(errs, fmt.Errorf("--namespaces: %q: %s", namespace, problem))
+			problems.Check(false, "--namespaces: %q: %s", namespace, problem)
 		}
 	}
-	if o.WaitPropagated < 0 || o.WaitPropagated > maxWait {
-		errs = append(errs, fmt.Errorf("--wait-propagated=%s: must be between 0 and %s", o.WaitPropagated, maxWait))
-	}
-	return errors.Join(errs...)
+	problems.Check(o.WaitPropagated >= 0 && o.WaitPropagated <= maxWait, "--wait-propagated=%s: must be between 0 and %s", o.WaitPropagated, maxWait)
+	return errors.Join(problems...)
 }
 
 // Run serves until the context ends.

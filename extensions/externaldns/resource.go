@@ -1,6 +1,7 @@
 package externaldns
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -32,11 +33,7 @@ func (r resource) String() string { return r.kind + "/" + r.namespace + "/" + r.
 // resourceOf returns the source object of an endpoint that external-dns sent. What adjustEndpoints has returned has it as its
 // setIdentifier, too, which survives where labels do not.
 func resourceOf(e *v1alpha1.Endpoint) (resource, error) {
-	text := e.Labels[resourceLabel]
-	if text == "" {
-		text = e.SetIdentifier
-	}
-	return parseResource(text)
+	return parseResource(cmp.Or(e.Labels[resourceLabel], e.SetIdentifier))
 }
 
 func parseResource(text string) (resource, error) {

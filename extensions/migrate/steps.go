@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -62,10 +63,7 @@ func pointers[T any, P interface {
 func namesOf(kind string, objects []client.Object) []string {
 	names := make([]string, len(objects))
 	for n, o := range objects {
-		own := o.GetObjectKind().GroupVersionKind().Kind
-		if own == "" {
-			own = kind
-		}
+		own := cmp.Or(o.GetObjectKind().GroupVersionKind().Kind, kind)
 		names[n] = strings.TrimSpace(own + " " + strings.TrimPrefix(client.ObjectKeyFromObject(o).String(), "/"))
 	}
 	return names
@@ -271,8 +269,7 @@ func (i *inventory) deleteLeftovers(ctx context.Context, c client.Client) error 
 
 func deleteAll(ctx context.Context, c client.Client, objects []client.Object, options ...client.DeleteOption) error {
 	for _, o := range objects {
-		uid := o.GetUID()
-		if err := client.IgnoreNotFound(c.Delete(ctx, o, append(options, client.Preconditions{UID: &uid})...)); err != nil {
+		if err := client.IgnoreNotFound(c.Delete(ctx, o, append(options, client.Preconditions{UID: new(o.GetUID())})...)); err != nil {
 			return fmt.Errorf("deleting %s: %w", o.GetName(), err)
 		}
 	}

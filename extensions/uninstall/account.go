@@ -68,8 +68,7 @@ type accountToken struct {
 
 // renewToken asks for a new token.
 func (t *accountToken) renewToken(ctx context.Context, client kubernetes.Interface, namespace string) error {
-	seconds := int64(tokenLife / time.Second)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLife / time.Second))}}
 	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, apply.UninstallAccount, request, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("asking for a token of ServiceAccount %s: %w", apply.UninstallAccount, err)

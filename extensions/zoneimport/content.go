@@ -1,6 +1,7 @@
 package zoneimport
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -49,9 +50,7 @@ func (s *placedSet) spell(record masterfile.Record) {
 	if record.Spelled == "" || slices.Contains(s.Rdata[:last], record.Rdata) {
 		return
 	}
-	if s.Spelling == nil {
-		s.Spelling = &rrset.Spelling{Name: s.Name}
-	}
+	s.Spelling = cmp.Or(s.Spelling, &rrset.Spelling{Name: s.Name})
 	if s.Spelling.Rdata == nil {
 		s.Spelling.Rdata = map[string]string{}
 	}

@@ -1,6 +1,7 @@
 package zoneimport
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -24,10 +25,7 @@ func newObjectNames() *objectNames { return &objectNames{map[string]struct{}{}} 
 // choose returns a name for an object of a kind: the parts joined, or, if that is too long or taken, with a hash of what the
 // object is about.
 func (n *objectNames) choose(kind, about string, parts ...string) string {
-	name := strings.Trim(strings.Join(parts, "-"), "-")
-	if name == "" {
-		name = "record"
-	}
+	name := cmp.Or(strings.Trim(strings.Join(parts, "-"), "-"), "record")
 	candidate := name
 	for salt := about; ; salt += "'" {
 		_, taken := n.taken[kind+"/"+candidate]

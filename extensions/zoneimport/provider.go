@@ -3,6 +3,7 @@ package zoneimport
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,10 +90,8 @@ func (o *Options) connect() (client.Client, error) {
 	}
 	o.Namespace = cmp.Or(o.Namespace, namespace)
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("registering the kinds: %w", err)
-		}
+	if err := errors.Join(v1beta1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("registering the kinds: %w", err)
 	}
 	return client.New(config, client.Options{Scheme: scheme})
 }

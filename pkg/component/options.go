@@ -47,6 +47,16 @@ func (o *Options) AddFlags(sections *cliflag.NamedFlagSets, own *pflag.FlagSet) 
 	}
 }
 
+// Problems collects what is wrong with flags, for errors.Join.
+type Problems []error
+
+// Check adds a problem, as fmt.Errorf would make it, unless all is well.
+func (p *Problems) Check(isWell bool, format string, args ...any) {
+	if !isWell {
+		*p = append(*p, fmt.Errorf(format, args...))
+	}
+}
+
 // Validate names every flag that is wrong.
 func (o *Options) Validate() error {
 	errs := o.Metrics.Validate()

@@ -3,6 +3,7 @@ package doctor
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -72,12 +73,9 @@ func (r Report) Healthy() bool { return r.Count(Warning)+r.Count(Failure) == 0 }
 
 // Blind reports whether nothing of Lockstep could be read, but at most what kube-apiserver says of itself.
 func (r Report) Blind() bool {
-	for _, f := range r {
-		if f.Level != Skipped && (f.Group != groupInstallation || f.Check != checkKubernetes && f.Check != checkClocks) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r, func(f Finding) bool {
+		return f.Level != Skipped && (f.Group != groupInstallation || f.Check != checkKubernetes && f.Check != checkClocks)
+	})
 }
 
 // MarshalJSON implements json.Marshaler: the findings under "checks", and how many have which result.

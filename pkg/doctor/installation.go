@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
 )
@@ -96,7 +97,7 @@ func judgeDefinitions(f *Facts) Finding {
 		switch {
 		case !exists:
 			missing = append(missing, known.Name)
-		case !isEstablished(d):
+		case !apihelpers.IsCRDConditionTrue(&d, apiextensionsv1.Established):
 			pending = append(pending, known.Name)
 		case !sameVersions(d, known):
 			different = append(different, known.Name)
@@ -112,15 +113,6 @@ func judgeDefinitions(f *Facts) Finding {
 			"not those of this plugin: %s", joinSome(different, ", "))
 	}
 	return ok("all %d are established, and are those of this plugin", len(f.Known))
-}
-
-func isEstablished(d apiextensionsv1.CustomResourceDefinition) bool {
-	for _, c := range d.Status.Conditions {
-		if c.Type == apiextensionsv1.Established {
-			return c.Status == apiextensionsv1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // sameVersions compares the versions and schemas of two definitions as JSON: defaults and enumerations are kept as text, whose spaces do

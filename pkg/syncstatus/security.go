@@ -30,9 +30,7 @@ func (ev *Evaluation) setSecurity(row *syncv1.ServerStatus, e *serverAnswer, key
 	}
 	v := w.Of(e.index, keys)
 	row.Security, row.SignaturesExpireAt, row.KeyTags = syncv1.Security(v.Security), expiryTime(v), keyTags(v)
-	if row.Security == "" {
-		row.Security = syncv1.SecurityUnknown
-	}
+	row.Security = cmp.Or(row.Security, syncv1.SecurityUnknown)
 	calm := row.State == syncv1.StateInSync || row.State == syncv1.StateStale || row.State == syncv1.StateHeld
 	switch v.Security {
 	case dnssec.Bogus:

@@ -2,6 +2,7 @@ package mark
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -65,10 +66,7 @@ func recordNames(kind v1beta1.RecordKind) func(spec []byte) []string {
 		if utiljson.Unmarshal(spec, &named) != nil || named.Name == "" {
 			return nil
 		}
-		rrtype := kind.Type
-		if rrtype == "" {
-			rrtype = strings.ToUpper(named.Type)
-		}
+		rrtype := cmp.Or(kind.Type, strings.ToUpper(named.Type))
 		return []string{strings.ReplaceAll(named.Name, ",", `\044`) + "/" + rrtype}
 	}
 }

@@ -2,6 +2,7 @@ package review
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -148,7 +149,7 @@ func indexedInformer(ctx context.Context, c cache.Cache, kind client.Object) (to
 	return shared, nil
 }
 
-// objectsUnder returns what an indexer has under a key.
+// objectsUnder finds what an indexer has under a key.
 func objectsUnder[T any](indexer toolscache.Indexer, key string) ([]T, error) {
 	found, err := indexer.ByIndex(keyIndex, key)
 	if err != nil {
@@ -163,18 +164,16 @@ func objectsUnder[T any](indexer toolscache.Indexer, key string) ([]T, error) {
 	return all, nil
 }
 
-// NewScheme returns a scheme with the kinds that the webhook reads.
+// NewScheme makes a scheme with the kinds that the webhook reads.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("registering the kinds: %w", err)
-		}
+	if err := errors.Join(v1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("registering the kinds: %w", err)
 	}
 	return scheme, nil
 }
 
-// Zones returns the cache of zones.
+// Zones is the cache of zones, which follows the informers.
 func (o *CachedObjects) Zones() *membership.Cache { return o.members }
 
 // HasSynced reports whether the cache of zones and the counts hold what the informers held when they became full.
@@ -244,7 +243,7 @@ func (o *CachedObjects) recordsOf(ctx context.Context, namespace string) ([]v1be
 	return all, nil
 }
 
-// listRecords returns records of a kind.
+// listRecords lists records of a kind.
 func listRecords(ctx context.Context, reader client.Reader, kind v1beta1.RecordKind, options ...client.ListOption) ([]v1beta1.Record, error) {
 	list, ok := kind.NewList().(client.ObjectList)
 	if !ok {

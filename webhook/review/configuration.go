@@ -79,8 +79,7 @@ func (f objectFields) warnings(err error, parents ...string) (warnings []string)
 	return warnings
 }
 
-// parentOf returns the complete path of a field; empty if the object does not have it. The sidecar's settings have some fields in another
-// place.
+// parentOf completes the path of a field; empty if the object does not have it. The sidecar's settings have some fields in another place.
 func (f objectFields) parentOf(path string, parents []string) string {
 	const service, volumes = "service.spec.", "volumes"
 	inSidecar := ""

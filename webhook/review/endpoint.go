@@ -98,8 +98,8 @@ func warnExclusive(first map[string]firstEndpoint, path *field.Path, key rrset.K
 	return fmt.Sprintf("%s: it is not published beside %s: a name with a CNAME has no other data (RFC 1034 section 3.6.2)", path, earlier.path)
 }
 
-// reviewEndpoint returns what is wrong with an endpoint, or why it is not published although nothing is. The zone is the one that
-// takes it, nil when none does.
+// reviewEndpoint checks an endpoint: what is wrong with it, or why it is not published although nothing is. The zone is the one that takes it, nil
+// when none does.
 func reviewEndpoint(path *field.Path, endpoint *v1alpha1.Endpoint, namespace string, zone *v1beta1.DNSZone) (field.ErrorList, string) {
 	key, _, err := declaration.EndpointData(endpoint)
 	if zone != nil {
@@ -142,9 +142,7 @@ func (r endpointReviewer) warnUnsupported(ctx context.Context, path *field.Path,
 		return ""
 	}
 	set := rrset.New(key, uint32(max(endpoint.RecordTTL, 0)), rdata...) //nolint:gosec // validated
-	if set.TTL == 0 {
-		set.TTL = 1 // The zone's default.
-	}
+	set.TTL = max(set.TTL, 1)                                           // Without one it is the zone's default.
 	for _, warning := range unsupportedIn(ctx, r.objects, zone, plan.Map{key: set}, key) {
 		return path.String() + ": " + warning
 	}

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -121,9 +122,7 @@ func (r providerReviewer) review(ctx context.Context, provider, _ *v1beta1.DNSPr
 // ownWarnings finds why no zone can be on a provider, servers that it has twice, and that it is one of too many.
 func ownWarnings(provider *v1beta1.DNSProvider, all *membership.Fleet) (warnings []string) {
 	provider = provider.DeepCopy()
-	if provider.UID == "" {
-		provider.UID = "new" // Without one it would stand for a provider that does not exist.
-	}
+	provider.UID = cmp.Or(provider.UID, "new") // Without one it would stand for a provider that does not exist.
 	if provider.CreationTimestamp.IsZero() {
 		provider.CreationTimestamp = metav1.Now()
 	}

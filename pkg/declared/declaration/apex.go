@@ -1,6 +1,7 @@
 package declaration
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -128,9 +129,7 @@ func (a *Apex) readSOA(spec *v1beta1.SOARecord) error {
 		if f.name == "serial" {
 			limit = math.MaxUint32
 		}
-		if f.value == 0 {
-			f.value = f.otherwise
-		}
+		f.value = cmp.Or(f.value, f.otherwise)
 		if f.value < 0 || f.value > limit {
 			errs = append(errs, fmt.Errorf("spec.soaRecord.%s: %d is not from 0 to %d", f.name, f.value, limit))
 			continue

@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -20,10 +21,7 @@ const (
 
 // KeyOwner returns the name of the object whose keys an instance uses: its cluster's, else its own.
 func KeyOwner(instance *v1beta1.Bind9Instance) string {
-	if instance.Spec.ClusterRef != "" {
-		return instance.Spec.ClusterRef
-	}
-	return instance.Name
+	return cmp.Or(instance.Spec.ClusterRef, instance.Name)
 }
 
 // guestSuffix ends the names of guests' keys, and of no others.

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
@@ -97,12 +98,7 @@ func instanceIndex(i *v1beta1.Bind9Instance) int {
 	return n
 }
 
-func replicaCount(i *v1beta1.Bind9Instance) int32 {
-	if i.Spec.Replicas == nil {
-		return 1
-	}
-	return *i.Spec.Replicas
-}
+func replicaCount(i *v1beta1.Bind9Instance) int32 { return ptr.Deref(i.Spec.Replicas, 1) }
 
 // addPodStatus sets what follows from the pod's status.
 func addPodStatus(s *observe.Server, p *corev1.Pod) {
@@ -110,11 +106,7 @@ func addPodStatus(s *observe.Server, p *corev1.Pod) {
 	for _, c := range p.Status.ContainerStatuses {
 		s.Restarts += c.RestartCount
 	}
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			s.PodReady = c.Status == corev1.ConditionTrue
-		}
-	}
+	s.PodReady = status.PodHas(p, corev1.PodReady)
 	s.Message = podMessage(p)
 	if p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
 		return // Another pod may have its address by now.

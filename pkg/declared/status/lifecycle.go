@@ -80,10 +80,7 @@ func phaseSince(prev v1beta1.LifecycleStatus, ready *metav1.Condition, o lifecyc
 	return prev.PhaseSince
 }
 
-func wholeSeconds(now time.Time) *metav1.Time {
-	at := metav1.NewTime(now.Truncate(time.Second))
-	return &at
-}
+func wholeSeconds(now time.Time) *metav1.Time { return new(metav1.NewTime(now.Truncate(time.Second))) }
 
 // Deleting is the lifecycle of an object that is being deleted.
 func Deleting(prev v1beta1.LifecycleStatus, now time.Time) v1beta1.LifecycleStatus {

@@ -108,12 +108,12 @@ func unreadyReason(pod *corev1.Pod) string {
 
 // PodReady needs the pod's Ready condition, which includes its readiness gates, and the pod not to be in deletion.
 func PodReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
-		}
-	}
-	return false
+	return pod.DeletionTimestamp == nil && PodHas(pod, corev1.PodReady)
+}
+
+// PodHas reports whether a condition of a pod is true.
+func PodHas(pod *corev1.Pod, kind corev1.PodConditionType) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind && c.Status == corev1.ConditionTrue })
 }
 
 // crashMessage says which container is in a crash loop, and why.

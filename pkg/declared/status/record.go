@@ -73,9 +73,9 @@ func Record(prev v1beta1.RecordStatus, f RecordFacts, now time.Time) v1beta1.Rec
 	}
 	switch {
 	case programmed && (prev.RecordHash != f.Hash || prev.PublishedName != f.Owner || prev.Zone != next.Zone):
-		at := metav1.NewTime(now.Truncate(time.Second))
-		next.RecordHash, next.PublishedName, next.LastUpdated = f.Hash, f.Owner, &at
-		ref.LastReconciledAt = &at
+		at := wholeSeconds(now)
+		next.RecordHash, next.PublishedName, next.LastUpdated = f.Hash, f.Owner, at
+		ref.LastReconciledAt = at
 	case !programmed && f.Absent:
 		next.PublishedName, next.RecordHash = "", ""
 	}

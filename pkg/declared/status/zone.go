@@ -73,8 +73,7 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 	next.ObservedGeneration = f.Generation
 	next.FailureReason, next.FailureMessage = f.Failure.Reason, TruncateMessage(f.Failure.Message)
 	if f.Serial != 0 {
-		serial := int64(f.Serial)
-		next.Serial = &serial
+		next.Serial = new(int64(f.Serial))
 	}
 	if !f.isUnknown() {
 		next.RecordsCount = int32(f.Programmed) //nolint:gosec // far below 2^31

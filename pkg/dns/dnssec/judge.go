@@ -1,6 +1,7 @@
 package dnssec
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -267,8 +268,6 @@ func (j *judgement) prove(what func(denial) (weak, f *finding)) *finding {
 		j.proof = d
 	}
 	weak, f := what(j.proof)
-	if j.weak == nil {
-		j.weak = weak
-	}
+	j.weak = cmp.Or(j.weak, weak)
 	return f
 }

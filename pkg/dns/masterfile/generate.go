@@ -1,6 +1,7 @@
 package masterfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -59,9 +60,7 @@ func parseRange(text string) (first, last, step int64, err error) {
 	if m == nil {
 		return 0, 0, 0, fmt.Errorf("%q is not a range of $GENERATE, as 1-10 or 0-254/2", text)
 	}
-	if m[3] == "" {
-		m[3] = "1"
-	}
+	m[3] = cmp.Or(m[3], "1")
 	numbers := make([]int64, 0, 3)
 	for _, digits := range m[1:4] {
 		n, err := strconv.ParseInt(digits, 10, 32)

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,9 +50,7 @@ const requestTimeout = 30 * time.Second
 func New(config *rest.Config, o Options) (*Survey, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent, config.QPS, config.WarningHandler = "kubectl-lockstep", -1, rest.NoWarnings{}
-	if config.Timeout == 0 {
-		config.Timeout = requestTimeout
-	}
+	config.Timeout = cmp.Or(config.Timeout, requestTimeout)
 	dates := &dateRecorder{}
 	config.Wrap(dates.wrap)
 	scheme, err := newScheme()

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,8 +56,7 @@ func injectBundle(ctx context.Context, client dynamic.Interface, target Target, 
 	if err != nil {
 		return fmt.Errorf("encoding the caBundle of %s %s: %w", target.Resource.Resource, target.Name, err)
 	}
-	force := true
-	_, err = objects.Patch(ctx, target.Name, types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: FieldOwner, Force: &force})
+	_, err = objects.Patch(ctx, target.Name, types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: FieldOwner, Force: new(true)})
 	if err != nil {
 		return fmt.Errorf("publishing the caBundle of %s %s: %w", target.Resource.Resource, target.Name, err)
 	}
@@ -71,12 +71,10 @@ func isCurrent(obj *unstructured.Unstructured, bundle []byte) bool {
 		have, _, _ := unstructured.NestedString(obj.Object, "spec", "caBundle")
 		return have == want
 	}
-	for _, webhook := range webhooks {
-		if have, _, _ := unstructured.NestedString(webhook, "clientConfig", "caBundle"); have != want {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(webhooks, func(webhook map[string]any) bool {
+		have, _, _ := unstructured.NestedString(webhook, "clientConfig", "caBundle")
+		return have != want
+	})
 }
 
 // applyConfiguration owns the object's caBundles and nothing else, in a server-side apply. The UID in it keeps the object from being made

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -205,10 +206,7 @@ func (r *reconciler) ensureKeysAndInstances(ctx context.Context, c inventory.Clu
 	surplus := maps.Clone(owned)
 	for _, declared := range declaredInstances(c) {
 		delete(surplus, declared.name)
-		cached := owned[declared.name]
-		if cached == nil {
-			cached = &v1beta1.Bind9Instance{}
-		}
+		cached := cmp.Or(owned[declared.name], &v1beta1.Bind9Instance{})
 		if err := r.Children.ApplyUnstructured(ctx, declared.configuration(c), cached); err != nil {
 			return 0, err
 		}

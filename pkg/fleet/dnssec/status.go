@@ -43,8 +43,7 @@ func StatusOf(mirror *observe.Mirror) *v1beta1.DNSSECStatus {
 		status.DSRecords = append(status.DSRecords, fmt.Sprintf("%s %d IN DS %d %d %d %s",
 			ds.Hdr.Name, ds.Hdr.Ttl, ds.KeyTag, ds.Algorithm, ds.DigestType, strings.ToUpper(ds.Digest)))
 	}
-	tag := int64(keys[0].KeyTag())
-	status.KeyTag, status.Algorithm = &tag, dns.AlgorithmToString[keys[0].Algorithm]
+	status.KeyTag, status.Algorithm = new(int64(keys[0].KeyTag())), dns.AlgorithmToString[keys[0].Algorithm]
 	return status
 }
 

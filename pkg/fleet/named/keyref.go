@@ -23,24 +23,23 @@ type KeySettings struct {
 	Rotation v1beta1.RNDCKeyConfig
 }
 
-// ClusterKeys returns the settings of a cluster: those of its primaries, else of its secondaries; the reference also that of
-// the options for all.
+// ClusterKeys are the settings of a cluster: those of its primaries, else of its secondaries; the reference also that of the options for all.
 func ClusterKeys(spec *v1beta1.Bind9ClusterSpec) KeySettings {
 	primary := spec.Primary.EffectiveRNDCKey()
-	settings := KeySettings{Rotation: ptr.Deref(firstNonNil(primary, spec.Secondary.EffectiveRNDCKey()), v1beta1.RNDCKeyConfig{})}
-	settings.Ref = firstNonNil(ptr.Deref(primary, v1beta1.RNDCKeyConfig{}).SecretRef, ptr.Deref(spec.Global, v1beta1.Bind9Config{}).RNDCSecretRef)
+	settings := KeySettings{Rotation: ptr.Deref(cmp.Or(primary, spec.Secondary.EffectiveRNDCKey()), v1beta1.RNDCKeyConfig{})}
+	settings.Ref = cmp.Or(ptr.Deref(primary, v1beta1.RNDCKeyConfig{}).SecretRef, ptr.Deref(spec.Global, v1beta1.Bind9Config{}).RNDCSecretRef)
 	return settings
 }
 
-// StandaloneKeys returns the settings of an instance without a cluster.
+// StandaloneKeys are the settings of an instance without a cluster.
 func StandaloneKeys(spec *v1beta1.Bind9InstanceSpec) KeySettings {
 	key := ptr.Deref(spec.EffectiveRNDCKey(), v1beta1.RNDCKeyConfig{})
-	return KeySettings{Rotation: key, Ref: firstNonNil(key.SecretRef, ptr.Deref(spec.Config, v1beta1.Bind9Config{}).RNDCSecretRef)}
+	return KeySettings{Rotation: key, Ref: cmp.Or(key.SecretRef, ptr.Deref(spec.Config, v1beta1.Bind9Config{}).RNDCSecretRef)}
 }
 
 var keyStatement = regexp.MustCompile(`^\s*key\s+"?([A-Za-z0-9_./:-]+)"?\s*\{`)
 
-// statementData returns a key statement of named as KeyData lays a key out; nil if the text is none.
+// statementData lays a key statement of named out as KeyData does; nil if the text is none.
 func statementData(text []byte) map[string][]byte {
 	name := keyStatement.FindSubmatch(text)
 	algorithm, value, ok := rndc.ParseKeyClause(text)
@@ -91,8 +90,8 @@ func (w Workload) ignoredKeys(note func(set bool, text string)) {
 	note(ptr.Deref(w.effectiveKey(), v1beta1.RNDCKeyConfig{}).Secret != nil, "rndcKey.secret: keys are made in Secrets with names of their own")
 }
 
-// effectiveKey returns the instance's rndc key, else its role's.
+// effectiveKey is the instance's rndc key, else its role's.
 func (w Workload) effectiveKey() *v1beta1.RNDCKeyConfig {
 	role := w.roleConfig()
-	return firstNonNil(w.Instance.Spec.EffectiveRNDCKey(), role.EffectiveRNDCKey())
+	return cmp.Or(w.Instance.Spec.EffectiveRNDCKey(), role.EffectiveRNDCKey())
 }

@@ -35,22 +35,22 @@ const (
 	KeyClauseEntry    = "key.conf"
 )
 
-// UpdateKeySecretName returns the name, in the instance's namespace, of the Secret with the key to update its zones with.
+// UpdateKeySecretName names the Secret, in the instance's namespace, with the key to update its zones with.
 func UpdateKeySecretName(instance *v1beta1.Bind9Instance) string {
 	return KeyringSecretName(serving.KeyOwner(instance), KeyUpdate)
 }
 
-// TransferKeySecretName returns the name, in the instance's namespace, of the Secret with the key to transfer its zones with.
+// TransferKeySecretName names the Secret, in the instance's namespace, with the key to transfer its zones with.
 func TransferKeySecretName(instance *v1beta1.Bind9Instance) string {
 	return KeyringSecretName(serving.KeyOwner(instance), KeyTransfer)
 }
 
-// KeySecretName returns the name of the Secret that a key of the cluster or standalone instance called owner comes from.
+// KeySecretName names the Secret that a key of the cluster or standalone instance called owner comes from.
 func KeySecretName(owner string, role KeyRole) string {
 	return owner + "-" + string(role) + "-key"
 }
 
-// NewKey returns a random key of 256 bits for the cluster or standalone instance called owner.
+// NewKey makes a random key of 256 bits for the cluster or standalone instance called owner.
 func NewKey(namespace, owner string, role KeyRole) (*wire.Key, error) {
 	var secret [32]byte
 	if _, err := rand.Read(secret[:]); err != nil {
@@ -63,7 +63,7 @@ func NewKey(namespace, owner string, role KeyRole) (*wire.Key, error) {
 	}, nil
 }
 
-// KeyData returns a key as the entries of its Secret.
+// KeyData lays a key out as the entries of its Secret.
 func KeyData(key *wire.Key) map[string][]byte {
 	algorithm := strings.TrimSuffix(key.Algorithm, ".")
 	return map[string][]byte{
@@ -90,11 +90,8 @@ func KeyFromSecret(secret *corev1.Secret) (*wire.Key, error) {
 		}
 	}
 	name := strings.ToLower(strings.TrimSpace(string(data[keyNameEntry])))
-	algorithm := strings.ToLower(strings.TrimSpace(string(data[keyAlgorithmEntry])))
+	algorithm := cmp.Or(strings.ToLower(strings.TrimSpace(string(data[keyAlgorithmEntry]))), rndc.DefaultAlgorithm)
 	value := strings.TrimSpace(string(data[keySecretEntry]))
-	if algorithm == "" {
-		algorithm = rndc.DefaultAlgorithm
-	}
 	if !clause.IsKeyName(name) {
 		return nil, fmt.Errorf("%w in %s: entry %q must be a domain name of letters, digits, hyphens, underscores, \"/\" and \":\", such as update.example.com", ErrKey, where, keyNameEntry)
 	}

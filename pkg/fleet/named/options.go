@@ -1,6 +1,7 @@
 package named
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -194,7 +195,7 @@ func MergeOptions(base, over *v1beta1.Bind9Config) v1beta1.Bind9Config {
 	if over == nil {
 		return merged
 	}
-	merged.Recursion = firstNonNil(over.Recursion, merged.Recursion)
+	merged.Recursion = cmp.Or(over.Recursion, merged.Recursion)
 	merged.AllowQuery = firstList(over.AllowQuery, merged.AllowQuery)
 	merged.AllowTransfer = firstList(over.AllowTransfer, merged.AllowTransfer)
 	merged.Forwarders = firstList(over.Forwarders, merged.Forwarders)
@@ -202,9 +203,9 @@ func MergeOptions(base, over *v1beta1.Bind9Config) v1beta1.Bind9Config {
 	merged.ListenOnV6 = firstList(over.ListenOnV6, merged.ListenOnV6)
 	merged.DNSSEC = mergeDNSSEC(merged.DNSSEC, over.DNSSEC)
 	merged.BindcarConfig = overlay(merged.BindcarConfig, over.BindcarConfig)
-	merged.RNDCSecretRef = firstNonNil(over.RNDCSecretRef, merged.RNDCSecretRef)
+	merged.RNDCSecretRef = cmp.Or(over.RNDCSecretRef, merged.RNDCSecretRef)
 	merged.RateLimit = mergeRateLimit(merged.RateLimit, over.RateLimit)
-	merged.MaxRecordsPerType = firstNonNil(over.MaxRecordsPerType, merged.MaxRecordsPerType)
+	merged.MaxRecordsPerType = cmp.Or(over.MaxRecordsPerType, merged.MaxRecordsPerType)
 	return merged
 }
 
@@ -226,15 +227,6 @@ func mergeRateLimit(base, over *v1beta1.RateLimitConfig) *v1beta1.RateLimitConfi
 	return merged
 }
 
-func firstNonNil[T any](candidates ...*T) *T {
-	for _, candidate := range candidates {
-		if candidate != nil {
-			return candidate
-		}
-	}
-	return nil
-}
-
 // firstList prefers the first list that is set; an empty list that is set counts.
 func firstList[T ~[]string](over, base T) T {
 	if over != nil {
@@ -243,11 +235,10 @@ func firstList[T ~[]string](over, base T) T {
 	return base
 }
 
-// overlay returns base with every field that over sets in place of its own. Either may be nil, and so is the result when both
-// are.
+// overlay lays over on base: every field that it sets goes before base's own. Either may be nil, and so is the result when both are.
 func overlay[T any](base, over *T) *T {
 	if base == nil || over == nil {
-		return firstNonNil(over, base)
+		return cmp.Or(over, base)
 	}
 	fields := fieldsOf(base)
 	maps.Copy(fields, fieldsOf(over))
@@ -262,7 +253,7 @@ func overlay[T any](base, over *T) *T {
 	return merged
 }
 
-// fieldsOf returns the JSON form of an API value, by field; fields that are not set are left out.
+// fieldsOf takes the JSON form of an API value apart, by field; fields that are not set are left out.
 func fieldsOf(value any) map[string]json.RawMessage {
 	fields := map[string]json.RawMessage{}
 	text, err := json.Marshal(value)
@@ -275,7 +266,7 @@ func fieldsOf(value any) map[string]json.RawMessage {
 	return fields
 }
 
-// firstSlice returns the first list that has anything in it.
+// firstSlice is the first list that has anything in it.
 func firstSlice[T any](lists ...[]T) []T {
 	for _, list := range lists {
 		if len(list) > 0 {

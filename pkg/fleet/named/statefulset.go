@@ -1,6 +1,7 @@
 package named
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,7 +26,7 @@ import (
 // learn that it is back.
 const minReadySeconds = 5
 
-// Replicas returns the number of pods that an instance asks for, 1 when it does not say.
+// Replicas is the number of pods that an instance asks for, 1 when it does not say.
 func Replicas(instance *v1beta1.Bind9Instance) int32 { return ptr.Deref(instance.Spec.Replicas, 1) }
 
 // StatefulSet runs the instance's pods. The error wraps ErrConfig.
@@ -120,11 +121,7 @@ func (w Workload) volumeClaim() (*corev1ac.PersistentVolumeClaimApplyConfigurati
 		return nil, nil //nolint:nilnil // no claim is a value
 	}
 	config := ptr.Deref(w.Instance.Spec.Storage.PersistentVolumeClaim, v1beta1.PersistentVolumeClaimConfig{})
-	size := config.Size
-	if size == "" {
-		size = "1Gi"
-	}
-	quantity, err := resource.ParseQuantity(size)
+	quantity, err := resource.ParseQuantity(cmp.Or(config.Size, "1Gi"))
 	if err != nil {
 		return nil, fmt.Errorf("storage.persistentVolumeClaim.size: %w", err)
 	}
@@ -158,8 +155,8 @@ func (w Workload) DisruptionBudget(owner *metav1ac.OwnerReferenceApplyConfigurat
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(w.peerLabels())))
 }
 
-// peerLabels returns the labels of the servers that can stand in for one another: those of a cluster that have the same role, or
-// a standalone instance's pods.
+// peerLabels are the labels of the servers that can stand in for one another: those of a cluster that have the same role, or a standalone instance's
+// pods.
 func (w Workload) peerLabels() map[string]string {
 	if cluster := w.Instance.Spec.ClusterRef; cluster != "" {
 		return map[string]string{LabelName: AppName, LabelManagedBy: Manager, v1beta1.ClusterLabel: cluster, v1beta1.RoleLabel: string(w.role())}
@@ -167,7 +164,7 @@ func (w Workload) peerLabels() map[string]string {
 	return SelectorLabels(w.Instance.Name)
 }
 
-// setLabels returns the selector of the StatefulSet, which cannot be changed.
+// setLabels are the selector of the StatefulSet, which cannot be changed.
 func (w Workload) setLabels() map[string]string {
 	return map[string]string{LabelName: AppName, serving.LabelInstance: w.Instance.Name}
 }

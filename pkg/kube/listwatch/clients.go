@@ -4,6 +4,7 @@
 package listwatch
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -36,9 +37,7 @@ func NewClients(config *rest.Config) (*Clients, error) {
 		own := rest.CopyConfig(config)
 		own.APIPath, own.GroupVersion, own.NegotiatedSerializer = "/apis", &group, newCodecs(c.scheme)
 		own.ContentType, own.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-		if own.UserAgent == "" {
-			own.UserAgent = rest.DefaultKubernetesUserAgent() // As controller-runtime does.
-		}
+		own.UserAgent = cmp.Or(own.UserAgent, rest.DefaultKubernetesUserAgent()) // As controller-runtime does.
 		client, err := rest.RESTClientFor(own)
 		if err != nil {
 			return nil, fmt.Errorf("making a client for %s: %w", group, err)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
@@ -138,11 +140,7 @@ func sameSerial(want, have v1alpha1.RRset) v1alpha1.RRset {
 func zoneFileLines(s v1alpha1.RRset) []string {
 	var out []string
 	for _, data := range s.Rdata {
-		var ttl int64
-		if s.TTL != nil {
-			ttl = *s.TTL
-		}
-		out = append(out, fmt.Sprintf("%s %d IN %s %s", s.Name, ttl, s.Type, data))
+		out = append(out, fmt.Sprintf("%s %d IN %s %s", s.Name, ptr.Deref(s.TTL, 0), s.Type, data))
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -62,10 +63,7 @@ func newHandler(proxy http.Handler, scope Scope) http.Handler {
 		panic(err) // The folder is embedded.
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name := strings.TrimPrefix(r.URL.Path, "/")
-		if name == "" {
-			name = "index.html"
-		}
+		name := cmp.Or(strings.TrimPrefix(r.URL.Path, "/"), "index.html")
 		content, err := fs.ReadFile(files, name)
 		switch {
 		case err == nil:

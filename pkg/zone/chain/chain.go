@@ -239,8 +239,7 @@ func (d *decider) noteAbsence() {
 		d.next.AbsentSince, d.next.SigningMayEnd = nil, false
 		d.next.TTL = max(d.next.TTL, int64(min(d.seen.ttl, maxTTL)/time.Second))
 	case d.next.AbsentSince == nil && d.seen.all:
-		since := metav1.NewTime(d.Now.Truncate(time.Second))
-		d.next.AbsentSince = &since
+		d.next.AbsentSince = new(metav1.NewTime(d.Now.Truncate(time.Second)))
 	}
 	isForgotten := d.seen.all && d.untilAbsent() <= 0
 	d.next.SigningMayEnd = d.Zone.Ends && (isForgotten || d.isKnownToSigner() || d.next.SigningMayEnd)

@@ -151,7 +151,7 @@ func (r *reconciler) ownerOf(ctx context.Context, provider *v1beta1.DNSProvider)
 	return serving.OwnerOf(provider, cluster), err
 }
 
-// clusterID returns a function that returns the UID of the namespace kube-system, which it remembers: no two Kubernetes clusters have the same.
+// clusterID makes a function that reads the UID of the namespace kube-system once: no two Kubernetes clusters have the same.
 func clusterID(reader client.Reader) func(context.Context) (string, error) {
 	var known atomic.Pointer[string]
 	return func(ctx context.Context) (string, error) {
@@ -162,9 +162,8 @@ func clusterID(reader client.Reader) func(context.Context) (string, error) {
 		if err := reader.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
 			return "", fmt.Errorf("reading the UID of namespace %s: %w", metav1.NamespaceSystem, err)
 		}
-		id := string(system.UID)
-		known.Store(&id)
-		return id, nil
+		known.Store(new(string(system.UID)))
+		return string(system.UID), nil
 	}
 }
 

@@ -182,16 +182,11 @@ func podChanged() builder.Predicates {
 		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
 		return before.Status.PodIP != after.Status.PodIP || before.Status.Phase != after.Status.Phase ||
 			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-			status.PodReady(before) != status.PodReady(after) || areContainersReady(before) != areContainersReady(after) ||
+			status.PodReady(before) != status.PodReady(after) ||
+			// Named and the sidecar answer; whether the pod's zones are loaded is another question.
+			status.PodHas(before, corev1.ContainersReady) != status.PodHas(after, corev1.ContainersReady) ||
 			!maps.Equal(inventory.RunningContainers(before), inventory.RunningContainers(after))
 	}})
-}
-
-// areContainersReady reports whether named and the sidecar answer; whether the pod's zones are loaded is another question.
-func areContainersReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.ContainersReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 func (r *reconciler) zonesOfPod(ctx context.Context, o client.Object) []reconcile.Request {
@@ -206,7 +201,7 @@ func (r *reconciler) zonesOfPod(ctx context.Context, o client.Object) []reconcil
 	return r.zonesOfInstance(ctx, instance)
 }
 
-// zonesOfInstance returns the zones that an instance serves, and those whose status says that it did.
+// zonesOfInstance finds the zones that an instance serves, and those whose status says that it did.
 func (r *reconciler) zonesOfInstance(ctx context.Context, o client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	instance := o.(*v1beta1.Bind9Instance)
@@ -224,7 +219,7 @@ func (r *reconciler) zonesOfInstance(ctx context.Context, o client.Object) []rec
 	return requests
 }
 
-// zonesConcerned returns the zones that an object concerns.
+// zonesConcerned makes a handler that enqueues the zones that an object concerns.
 func (r *reconciler) zonesConcerned(isConcerned func(*v1beta1.DNSZone, metav1.Object) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) (requests []reconcile.Request) {
 		for _, zone := range r.zones.Members.Zones() {

@@ -179,14 +179,9 @@ func (n *endpointOutcome) mustWait() bool {
 
 // isSettled reports whether all zones that the object has or had anything to do with have dealt with it as it is now.
 func (n *endpointOutcome) isSettled() bool {
-	for _, zone := range n.Held {
-		if !slices.Contains(n.Taken, zone) {
-			return false
-		}
-	}
-	return len(n.passes) == len(n.Taken) && !slices.ContainsFunc(n.passes, func(e SyncCompleted) bool {
-		return !e.hasSettled(n.object.Generation, n.object)
-	})
+	isLeft := func(zone types.NamespacedName) bool { return !slices.Contains(n.Taken, zone) }
+	isWaiting := func(e SyncCompleted) bool { return !e.hasSettled(n.object.Generation, n.object) }
+	return !slices.ContainsFunc(n.Held, isLeft) && len(n.passes) == len(n.Taken) && !slices.ContainsFunc(n.passes, isWaiting)
 }
 
 // writeEndpointStatus writes the status of a DNSEndpoint, if it differs. For one that is being deleted only the zones that

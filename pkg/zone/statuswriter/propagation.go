@@ -1,6 +1,7 @@
 package statuswriter
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -126,17 +127,10 @@ func isDeclarers(v status.Verdict) bool {
 // isServed reports whether all servers and providers of the zone have it with a serial, or a later one. Where others write as well,
 // serials are theirs.
 func (e SyncCompleted) isServed(serial uint32) bool {
-	for _, s := range e.Servers {
-		if !s.Current && (s.Shared || !s.HasZone || rrset.SerialLess(s.Serial, serial)) {
-			return false
-		}
+	lacks := func(s ServerOutcome) bool {
+		return !s.Current && (s.Shared || !s.HasZone || rrset.SerialLess(s.Serial, serial))
 	}
-	for _, b := range e.Backends {
-		if b.Err != nil {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(e.Servers, lacks) && !slices.ContainsFunc(e.Backends, func(b BackendOutcome) bool { return b.Err != nil })
 }
 
 // oldest is since when the oldest change has been on its way; zero when none is.

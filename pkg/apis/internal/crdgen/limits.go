@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"math"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -38,10 +39,6 @@ func limitToGoType(s *apiextensionsv1.JSONSchemaProps) {
 
 // limitNumber bounds a number unless it is bounded already.
 func limitNumber(s *apiextensionsv1.JSONSchemaProps, most float64) {
-	if s.Minimum == nil {
-		s.Minimum = new(-most)
-	}
-	if s.Maximum == nil {
-		s.Maximum = new(most)
-	}
+	s.Minimum = cmp.Or(s.Minimum, new(-most))
+	s.Maximum = cmp.Or(s.Maximum, new(most))
 }

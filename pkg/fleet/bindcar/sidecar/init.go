@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
+	"github.com/lockstep-dns/lockstep/pkg/component"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/zonefile"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
@@ -46,16 +47,11 @@ func (o *InitOptions) AddFlags(fs *pflag.FlagSet) {
 
 // Validate joins everything that is wrong, naming the flags.
 func (o *InitOptions) Validate() error {
-	var problems []error
-	if o.RNDCKeyFile == "" {
-		problems = append(problems, errors.New("--rndc-key-file: must be set"))
-	}
-	if o.ZonesDir == "" {
-		problems = append(problems, errors.New("--zones-dir: must be set"))
-	}
-	if _, err := rndc.NewKey(o.RNDCKeyAlgorithm); err != nil {
-		problems = append(problems, fmt.Errorf("--rndc-key-algorithm: %w", err))
-	}
+	var problems component.Problems
+	problems.Check(o.RNDCKeyFile != "", "--rndc-key-file: must be set")
+	problems.Check(o.ZonesDir != "", "--zones-dir: must be set")
+	_, err := rndc.NewKey(o.RNDCKeyAlgorithm)
+	problems.Check(err == nil, "--rndc-key-algorithm: %w", err)
 	return errors.Join(problems...)
 }
 

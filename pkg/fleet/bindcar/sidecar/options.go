@@ -15,6 +15,7 @@ import (
 	"k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
 
+	"github.com/lockstep-dns/lockstep/pkg/component"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
 	"github.com/lockstep-dns/lockstep/pkg/tlsfiles"
 )
@@ -86,30 +87,25 @@ var verbosity = map[string]string{"error": "0", "warn": "0", "warning": "0", "in
 
 // Validate joins all invalid flags by name.
 func (o *Options) Validate() error {
-	var problems []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			problems = append(problems, fmt.Errorf(format, args...))
-		}
-	}
-	check(len(o.Listen) > 0, "--listen: at least one address is needed")
+	var problems component.Problems
+	problems.Check(len(o.Listen) > 0, "--listen: at least one address is needed")
 	for _, address := range append([]string{o.RNDCAddress, o.HealthAddress}, o.Listen...) {
 		_, _, err := net.SplitHostPort(address)
-		check(err == nil, "--listen, --rndc-address, --health-address: %q is not host:port", address)
+		problems.Check(err == nil, "--listen, --rndc-address, --health-address: %q is not host:port", address)
 	}
-	check(o.TLSCertFile != "", "--tls-cert-file: must be set")
-	check(o.TLSKeyFile != "", "--tls-private-key-file: must be set")
-	check(o.ClientCAFile != "", "--client-ca-file: must be set")
+	problems.Check(o.TLSCertFile != "", "--tls-cert-file: must be set")
+	problems.Check(o.TLSKeyFile != "", "--tls-private-key-file: must be set")
+	problems.Check(o.ClientCAFile != "", "--client-ca-file: must be set")
 	base, err := url.Parse(o.StatisticsURL)
-	check(err == nil && base.Scheme == "http", "--statistics-url: %q is not an http URL", o.StatisticsURL)
+	problems.Check(err == nil && base.Scheme == "http", "--statistics-url: %q is not an http URL", o.StatisticsURL)
 	notices, err := netip.ParseAddrPort(o.NoticeAddress)
-	check(err == nil && notices.Addr().IsLoopback() && notices.Port() != 0, "--notice-address: %q is not an address and port on loopback", o.NoticeAddress)
-	check(o.RNDCKeyFile != "", "--rndc-key-file: must be set")
-	check(o.ZonesDir != "", "--zones-dir: must be set")
-	check(o.KeyNamesDir != "", "--key-names-dir: must be set")
-	check(o.RequestRate > 0, "--request-rate: must be positive")
+	problems.Check(err == nil && notices.Addr().IsLoopback() && notices.Port() != 0, "--notice-address: %q is not an address and port on loopback", o.NoticeAddress)
+	problems.Check(o.RNDCKeyFile != "", "--rndc-key-file: must be set")
+	problems.Check(o.ZonesDir != "", "--zones-dir: must be set")
+	problems.Check(o.KeyNamesDir != "", "--key-names-dir: must be set")
+	problems.Check(o.RequestRate > 0, "--request-rate: must be positive")
 	_, known := verbosity[strings.ToLower(o.LogLevel)]
-	check(known || o.LogLevel == "", "--log-level: %q is not one of error, warn, info, debug, trace", o.LogLevel)
+	problems.Check(known || o.LogLevel == "", "--log-level: %q is not one of error, warn, info, debug, trace", o.LogLevel)
 	return errors.Join(problems...)
 }
 

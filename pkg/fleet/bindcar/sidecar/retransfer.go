@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -139,13 +140,8 @@ func dialPatiently(ctx context.Context, server string) (conn net.Conn, err error
 func isOwnAddress(source string) bool {
 	source, _, _ = strings.Cut(source, " ")
 	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return true
-	}
-	for _, a := range addrs {
-		if prefix, err := netip.ParsePrefix(a.String()); err == nil && fmt.Sprint(prefix.Addr().Unmap()) == source {
-			return true
-		}
-	}
-	return false
+	return err != nil || slices.ContainsFunc(addrs, func(a net.Addr) bool {
+		prefix, err := netip.ParsePrefix(a.String())
+		return err == nil && prefix.Addr().Unmap().String() == source
+	})
 }

@@ -1,6 +1,7 @@
 package zonefile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,10 +23,7 @@ const defaultTTL = 3600
 // Write writes a zone's complete content as a zone file (RFC 1035 section 5). Every record is parsed and printed again, so
 // that no value can smuggle in a directive or another record.
 func Write(file, zone string, config bindcar.ZoneConfig) error {
-	content := zoneContent{origin: zone + ".", ttl: config.TTL}
-	if content.ttl == 0 {
-		content.ttl = defaultTTL
-	}
+	content := zoneContent{origin: zone + ".", ttl: cmp.Or(config.TTL, defaultTTL)}
 	soa, err := content.parseSOA(config.SOA)
 	if err != nil {
 		return err

@@ -91,21 +91,11 @@ func acceptAnyACL(string) bool { return true }
 
 // Patched applies a valid patch to a copy.
 func (d Description) Patched(patch bindcar.PatchZone) (Description, error) {
-	if patch.AlsoNotify != nil {
-		d.AlsoNotify = *patch.AlsoNotify
-	}
-	if patch.AllowTransfer != nil {
-		d.AllowTransfer = *patch.AllowTransfer
-	}
-	if patch.Primaries != nil {
-		d.Primaries = *patch.Primaries
-	}
-	if patch.DNSSECPolicy != nil {
-		d.DNSSECPolicy = *patch.DNSSECPolicy
-	}
-	if patch.KeySecret != nil {
-		d.KeySecret = *patch.KeySecret
-	}
+	d.AlsoNotify = ptr.Deref(patch.AlsoNotify, d.AlsoNotify)
+	d.AllowTransfer = ptr.Deref(patch.AllowTransfer, d.AllowTransfer)
+	d.Primaries = ptr.Deref(patch.Primaries, d.Primaries)
+	d.DNSSECPolicy = ptr.Deref(patch.DNSSECPolicy, d.DNSSECPolicy)
+	d.KeySecret = ptr.Deref(patch.KeySecret, d.KeySecret)
 	if patch.Owner != nil && d.Owner == "" {
 		d.Owner = *patch.Owner
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 )
 
 // Suffixes of a zone's files: its content, what named keeps beside it, and our description.
@@ -33,12 +34,7 @@ func (f Files) Described() bool {
 
 // Exist reports whether there is, or may be, any file of the zone.
 func (f Files) Exist() bool {
-	for _, name := range f.paths() {
-		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.paths(), func(name string) bool { _, err := os.Lstat(name); return !errors.Is(err, fs.ErrNotExist) })
 }
 
 func (f Files) paths() []string {

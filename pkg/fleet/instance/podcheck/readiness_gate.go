@@ -60,18 +60,9 @@ func (g readinessGates) gateOf(pod *corev1.Pod) *readinessGate {
 	if gate, _ := known.(*readinessGate); ok && gate.restarts == restarts {
 		return gate
 	}
-	gate := &readinessGate{restarts: restarts, open: !ok && isGateOpen(pod), explanations: lru.New(maxExplanations)}
+	gate := &readinessGate{restarts: restarts, open: !ok && status.PodHas(pod, v1beta1.ZonesLoadedGate), explanations: lru.New(maxExplanations)}
 	g.pods.Add(pod.UID, gate)
 	return gate
-}
-
-func isGateOpen(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == v1beta1.ZonesLoadedGate {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // update decides whether the pod may be in service. A gate opens when every required zone is served. It stays open when

@@ -1,6 +1,7 @@
 package rndc
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/sha512"
@@ -31,12 +32,7 @@ func (k Key) String() string { return "control key (" + k.algorithmName() + ")" 
 // GoString hides the secret.
 func (k Key) GoString() string { return k.String() }
 
-func (k Key) algorithmName() string {
-	if k.Algorithm == "" {
-		return DefaultAlgorithm
-	}
-	return k.Algorithm
-}
+func (k Key) algorithmName() string { return cmp.Or(k.Algorithm, DefaultAlgorithm) }
 
 // algorithms maps a name to its number in the protocol and its hash.
 var algorithms = map[string]struct {

@@ -1,6 +1,7 @@
 package coredns
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -69,10 +70,7 @@ var _ host.Backend = (*Backend)(nil)
 
 // New returns a Backend that connects when it is used.
 func New(o Options) *Backend {
-	if o.Prefix == "" {
-		o.Prefix = defaultPrefix
-	}
-	o.Prefix = strings.TrimSuffix(path.Join("/", o.Prefix), "/")
+	o.Prefix = strings.TrimSuffix(path.Join("/", cmp.Or(o.Prefix, defaultPrefix)), "/")
 	if o.Timeout <= 0 {
 		o.Timeout = 10 * time.Second
 	}

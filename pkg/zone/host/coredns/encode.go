@@ -86,12 +86,7 @@ func (l layout) shield(sets names, place string, v value) value {
 
 // hasValues reports whether there are values one part below a name's key.
 func (l layout) hasValues(sets names, name string) bool {
-	for _, set := range sets[name] {
-		if l.placeOf(set.Key) == name && set.Type != dns.TypePTR {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(sets[name], func(set rrset.RRset) bool { return l.placeOf(set.Key) == name && set.Type != dns.TypePTR })
 }
 
 // valueOf is the value for one rdata of an RRset that Unsupported has nothing against.
