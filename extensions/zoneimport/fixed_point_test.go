@@ -418,8 +418,7 @@ www A 192.0.2.2
 *.wild NS ns.example.net.
 www 300 RRSIG A 8 3 300 20300101000000 20200101000000 1 example.com. AAAA
 @ 86400 NS gone
-services WKS 192.0.2.1 6 25
-old A6 0 2001:db8::1
+old UID 100
 moved DNAME example.net.
 www.moved A 192.0.2.1
 `)
@@ -434,9 +433,8 @@ www.moved A 192.0.2.1
 		`db:13: ns.deep.sub.example.com. NS: left out: the delegation`,
 		`db:15: www.example.com. CNAME: left out: `,
 		`db:17: *.wild.example.com. NS: left out: `,
-		`db:20: services.example.com. WKS: left out: WKS data is read in the form of RFC 3597 only`,
-		`db:21: old.example.com. A6: left out: A6 data is read in the form of RFC 3597 only`,
-		`db:23: www.moved.example.com. A: left out: the DNAME at moved.example.com. hides it`,
+		`db:20: old.example.com. UID: left out: UID data is read in the form of RFC 3597 only`,
+		`db:22: www.moved.example.com. A: left out: the DNAME at moved.example.com. hides it`,
 	}, "--file", file)
 	zone := buildManifests(t, text)
 	if n := zone.Len(); n != 10 {
