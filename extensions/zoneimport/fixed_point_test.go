@@ -418,8 +418,9 @@ www A 192.0.2.2
 *.wild NS ns.example.net.
 www 300 RRSIG A 8 3 300 20300101000000 20200101000000 1 example.com. AAAA
 @ 86400 NS gone
-services WKS 192.0.2.1 6 25
-old A6 0 2001:db8::1
+old UID 100
+mail MX 10 192.0.2.25.
+mail MX 20 host
 moved DNAME example.net.
 www.moved A 192.0.2.1
 `)
@@ -434,13 +435,13 @@ www.moved A 192.0.2.1
 		`db:13: ns.deep.sub.example.com. NS: left out: the delegation`,
 		`db:15: www.example.com. CNAME: left out: `,
 		`db:17: *.wild.example.com. NS: left out: `,
-		`db:20: services.example.com. WKS: left out: WKS data is read in the form of RFC 3597 only`,
-		`db:21: old.example.com. A6: left out: A6 data is read in the form of RFC 3597 only`,
-		`db:23: www.moved.example.com. A: left out: the DNAME at moved.example.com. hides it`,
+		`db:20: old.example.com. UID: left out: UID data is read in the form of RFC 3597 only`,
+		`db:21: mail.example.com. MX: left out: "10 192.0.2.25." holds an address where a host name belongs`,
+		`db:24: www.moved.example.com. A: left out: the DNAME at moved.example.com. hides it`,
 	}, "--file", file)
 	zone := buildManifests(t, text)
-	if n := zone.Len(); n != 10 {
-		t.Errorf("%d RRsets, want the other 10: NS, ns1, host HINFO, host A, web HTTPS, sub NS, sub DS, zero NAPTR, www, moved", n)
+	if n := zone.Len(); n != 11 {
+		t.Errorf("%d RRsets, want the other 11: NS, ns1, host HINFO, host A, web HTTPS, sub NS, sub DS, zero NAPTR, www, moved, mail MX of one value", n)
 	}
 	reviewManifests(t, text)
 }

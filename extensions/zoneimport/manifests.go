@@ -3,6 +3,7 @@ package zoneimport
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -158,8 +159,7 @@ func (m *manifestBuilder) declareSet(set placedSet) {
 		return
 	}
 	if err != nil {
-		delete(m.wanted, set.Key)
-		m.report.leaveOut(set.place, set.Key, strings.ReplaceAll(err.Error(), "\n", "; "))
+		m.declarePart(set, err)
 		return
 	}
 	if !fits {
@@ -169,6 +169,32 @@ func (m *manifestBuilder) declareSet(set placedSet) {
 	}
 	name := m.names.choose(source.EndpointKind, set.Key.String(), nameOfOwner(set.Name), strings.ToLower(rrset.TypeName(set.Type)))
 	m.addEndpoints(name, []*v1alpha1.Endpoint{endpoint})
+}
+
+// declarePart declares the values of an RRset that can be declared one by one, and leaves out the others: one mail server that is an
+// address must not take the others with it. The cause is why all together cannot be declared.
+func (m *manifestBuilder) declarePart(set placedSet, cause error) {
+	left := map[string]error{}
+	for _, data := range set.Rdata {
+		one := set.RRset
+		one.Rdata = []string{data}
+		if _, err := newEndpoint(one, m.content.soa.TTL); err != nil && recordsOf(one, m.content.name, nil) == nil {
+			left[data] = err
+		}
+	}
+	if len(left) == 0 {
+		left = map[string]error{"": cause}
+		set.Rdata = nil
+	}
+	for _, data := range slices.Sorted(maps.Keys(left)) {
+		m.report.leaveOut(set.place, set.Key, strings.ReplaceAll(strings.TrimPrefix(left[data].Error(), "targets[0]: "), "\n", "; "))
+	}
+	set.Rdata = slices.DeleteFunc(slices.Clone(set.Rdata), func(data string) bool { return left[data] != nil })
+	delete(m.wanted, set.Key)
+	if len(set.Rdata) > 0 {
+		m.wanted[set.Key] = set
+		m.declareSet(set)
+	}
 }
 
 func (m *manifestBuilder) addRecords(set placedSet, records []v1beta1.Record) {

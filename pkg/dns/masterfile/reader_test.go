@@ -65,9 +65,9 @@ func TestRead(t *testing.T) {
 		"another class":   {text: start + "a 1 CH A 192.0.2.1\n$GENERATE 1-2147483647 a$ 1 HS A 192.0.2.1\n", want: []string{`zone:2 a 0 A problem "" class 3 aged false`, `zone:3 a1 1 A problem "" class 4 aged false`}},
 		"not expressed":   {text: start + "a 1 CAA 0 averyveryverylongtag x\n", want: []string{`zone:2 a 1 CAA problem "CAA rdata \"0 averyveryverylongtag \\\"x\\\"\": tag \"averyveryverylongtag\" is not 1 to 15 letters and digits (RFC 8659 section 4.1), such as issue" class 0 aged false`}},
 		"Microsoft's age": {text: start + "a [AGE:3636591]\t1200\tA\t192.0.2.1\n  [AGE:3636592] A 192.0.2.2\n", want: []string{`zone:2 a 1200 A 192.0.2.1problem "" class 0 aged true`, `zone:3 a 1200 A 192.0.2.2problem "" class 0 aged true`}},
-		"types without Go": {text: start + "a 1 WKS 192.0.2.1 6 25\na 1 A6 0 ::1\n", want: []string{
-			`zone:2 a 1 WKS problem "WKS data is read in the form of RFC 3597 only: \\# LENGTH HEX" class 0 aged false`,
-			`zone:3 a 1 A6 problem "A6 data is read in the form of RFC 3597 only: \\# LENGTH HEX" class 0 aged false`}},
+		"types without a text": {text: start + "a 1 UID 100\na 1 CLA x\na 1 GID \\# 1 0a\n", want: []string{
+			`zone:2 a 1 UID problem "UID data is read in the form of RFC 3597 only: \\# LENGTH HEX" class 0 aged false`,
+			`zone:3 a 1 CLA problem "CLA data is read in the form of RFC 3597 only: \\# LENGTH HEX" class 0 aged false`, `zone:4 a 1 GID \# 1 0a`}},
 		"$GENERATE formats": {text: start + "$GENERATE 26-26 ${0,3,n}.${-30,4}-$.$$\\$ 1 TXT \"${0,2,x} ${1,3,o}\" ; x\n", want: []string{`zone:2 a.1.-004--4.\$\$ 1 TXT "1a" "033"`}},
 		"addresses of a delegation stand between its records": {text: start + "sub 1 NS ns.sub\nns.sub 2 A 192.0.2.1\nsub 3 NS x.example.net.\nSub 4 NS y.example.net.\n",
 			want: []string{"zone:3 ns.sub 2 A 192.0.2.1", "zone:2 sub 1 NS ns.sub.example.com.", "zone:4 sub 1 NS x.example.net.", "zone:5 sub 4 NS y.example.net."}},

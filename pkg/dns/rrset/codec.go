@@ -133,7 +133,7 @@ func FromRR(rr dns.RR) (key Key, ttl uint32, rdata string) {
 		}
 	}
 	if raw, ok := rr.(*dns.RFC3597); ok {
-		if known, ok := unpackRawRdata(raw); ok {
+		if known, ok := unpackRawRdata(raw); ok && !losesData(known) {
 			return FromRR(known)
 		}
 		return key, ttl, strings.TrimSuffix(fmt.Sprintf(`\# %d %s`, len(raw.Rdata)/2, raw.Rdata), " ")

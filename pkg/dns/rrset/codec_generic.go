@@ -2,6 +2,7 @@ package rrset
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -75,9 +76,6 @@ func genericCodec(rrtype uint16) rdataCodec {
 	}
 }
 
-// discovery is the flag in the type of an AMTRELAY's relay (RFC 8777 section 4.2.2). miekg/dns loses the relay beside it.
-const discovery = 0x80
-
 // ParseRR makes an RR of rdata as a zone file has it, with names relative to an origin. It is for types without rules of their own.
 func ParseRR(h dns.RR_Header, rdata, origin string) (dns.RR, error) {
 	if strings.ContainsAny(rdata, "\r\n") {
@@ -89,11 +87,15 @@ func ParseRR(h dns.RR_Header, rdata, origin string) (dns.RR, error) {
 		return parseRaw(h, rdata)
 	case write != nil:
 		return encode(h, rdata, origin, write)
+	case !ReadsText(h.Rrtype):
+		return nil, errNotBytes
 	case h.Rrtype == dns.TypeSVCB || h.Rrtype == dns.TypeHTTPS:
 		var err error
 		if rdata, cut, err = cutParameters(rdata); err != nil {
 			return nil, err
 		}
+	case !hasTexts(h.Rrtype) && strings.Contains(rdata, `"`):
+		return nil, errors.New("quotes are for texts alone: leave them out")
 	default:
 		rdata = respell(h.Rrtype, rdata)
 	}
@@ -107,8 +109,8 @@ func ParseRR(h dns.RR_Header, rdata, origin string) (dns.RR, error) {
 	case rr == nil:
 		return nil, errors.New("the rdata is empty")
 	}
-	if relay, ok := rr.(*dns.AMTRELAY); ok && relay.GatewayType > discovery {
-		return nil, errors.New("a relay with the discovery flag is not supported")
+	if _, err := base64.StdEncoding.Strict().DecodeString(keyOf(rr)); err != nil {
+		return nil, errors.New("the data in base64 is cut off, or has bits that mean nothing")
 	}
 	*rr.Header() = h
 	if len(cut) > 0 {
@@ -121,6 +123,36 @@ func ParseRR(h dns.RR_Header, rdata, origin string) (dns.RR, error) {
 	return fromBytes(h, raw) // Different spellings of the same data have the same bytes.
 }
 
+// hasTexts reports whether rdata of a type that miekg/dns reads has words that may be in quotes: of names, it would make a part.
+func hasTexts(rrtype uint16) bool {
+	switch rrtype {
+	case dns.TypeTXT, dns.TypeSPF, dns.TypeAVC, dns.TypeNINFO, dns.TypeRESINFO, dns.TypeNAPTR, dns.TypeX25, dns.TypeGPOS, dns.TypeCAA:
+		return true
+	}
+	return false
+}
+
+// keyOf is the base64 in data. miekg/dns drops bits at its end.
+func keyOf(rr dns.RR) string {
+	switch r := rr.(type) {
+	case *dns.KEY:
+		return r.PublicKey
+	case *dns.RKEY:
+		return r.PublicKey
+	case *dns.CERT:
+		return r.Certificate
+	case *dns.DHCID:
+		return r.Digest
+	case *dns.OPENPGPKEY:
+		return r.PublicKey
+	case *dns.IPSECKEY:
+		return r.PublicKey
+	case *dns.HIP:
+		return r.PublicKey
+	}
+	return ""
+}
+
 // parseRaw reads the form of RFC 3597 section 5.
 func parseRaw(h dns.RR_Header, rdata string) (dns.RR, error) {
 	words := strings.Fields(rdata)
@@ -131,24 +163,32 @@ func parseRaw(h dns.RR_Header, rdata string) (dns.RR, error) {
 	return fromBytes(h, raw)
 }
 
-var errNotItsBytes = errors.New("the bytes are no data of this type")
+var (
+	errNotItsBytes = errors.New("the bytes are no data of this type")
+	errNotBytes    = errors.New(`data of this type is written as bytes: \# LENGTH HEX (RFC 3597 section 5)`)
+)
 
 // opaque are types of which BIND takes data that miekg/dns refuses, changes or does not know, with what BIND takes.
 var opaque = map[uint16]func(raw []byte) error{
-	dns.TypeSVCB:  checkService,
-	dns.TypeHTTPS: checkService,
-	dns.TypeAPL:   checkNetworks,
-	dns.TypeURI:   layout{head: 2 + 2, rest: true}.check,
-	typeWKS:       checkPorts,
-	typeA6:        checkPrefix,
-	dns.TypeATMA:  checkEndSystem,
-	typeNSAP:      layout{head: 1, rest: true}.check,
-	typeSINK:      layout{head: 3, rest: true}.check,
-	typeDSYNC:     layout{head: 2 + 1 + 2, name: true}.check,
-	typeHHIT:      layout{head: 1, rest: true}.check,
-	typeBRID:      layout{head: 1, rest: true}.check,
-	typeDOA:       layout{head: 4 + 4 + 1, strings: 1, rest: true}.check,
-	typeWALLET:    checkStrings,
+	dns.TypeSVCB:     checkService,
+	dns.TypeHTTPS:    checkService,
+	dns.TypeAPL:      checkNetworks,
+	dns.TypeURI:      layout{head: 2 + 2, rest: true}.check,
+	dns.TypeAMTRELAY: checkRelay,
+	dns.TypeISDN:     checkNumber,
+	typeWKS:          checkPorts,
+	typeA6:           checkPrefix,
+	dns.TypeATMA:     checkEndSystem,
+	typeNSAP:         layout{head: 1, rest: true}.check,
+	typeSINK:         layout{head: 3, rest: true}.check,
+	typeDSYNC:        layout{head: 2 + 1 + 2, name: true}.check,
+	typeHHIT:         layout{head: 1, rest: true}.check,
+	typeBRID:         layout{head: 1, rest: true}.check,
+	typeDOA:          layout{head: 4 + 4 + 1, strings: 1, rest: true}.check,
+	typeWALLET:       checkStrings,
+	dns.TypeUINFO:    layout{rest: true}.check,
+	dns.TypeUID:      layout{rest: true}.check,
+	dns.TypeGID:      layout{rest: true}.check,
 }
 
 // layout is what data consists of, in this order: bytes of numbers, character-strings, a name, and whatever else.
@@ -192,32 +232,6 @@ func checkStrings(raw []byte) error {
 	return nil
 }
 
-// checkPorts checks an address, a protocol, and a bit for each port up to the last one (RFC 1035 section 3.4.2).
-func checkPorts(raw []byte) error {
-	const head = net.IPv4len + 1
-	if len(raw) > head && raw[len(raw)-1] == 0 {
-		return errNotItsBytes
-	}
-	return layout{head: head, rest: true}.check(raw)
-}
-
-// checkPrefix checks the length of a prefix, the rest of the address, and the name that has the prefix (RFC 2874 section 3.1).
-func checkPrefix(raw []byte) error {
-	if len(raw) == 0 || raw[0] > 8*net.IPv6len {
-		return errNotItsBytes
-	}
-	return layout{head: 1 + net.IPv6len - int(raw[0]/8), name: raw[0] > 0}.check(raw)
-}
-
-// checkEndSystem checks an ATM address, which may be a telephone number.
-func checkEndSystem(raw []byte) error {
-	const telephone = 1
-	if len(raw) > 0 && raw[0] == telephone && strings.Trim(string(raw[1:]), "0123456789") != "" {
-		return errNotItsBytes
-	}
-	return layout{head: 2, rest: true}.check(raw)
-}
-
 // checkNetworks checks the bytes of an address prefix list as BIND does.
 func checkNetworks(raw []byte) error {
 	const head, longest = 4, 0x7f
@@ -241,7 +255,7 @@ func fromBytes(h dns.RR_Header, rdata []byte) (dns.RR, error) {
 	if dns.TypeToRR[h.Rrtype] == nil && check == nil {
 		return raw, nil
 	}
-	if known, ok := unpackRawRdata(raw); ok && (len(rdata) > 0 || h.Rrtype == dns.TypeAPL || h.Rrtype == dns.TypeNULL) {
+	if known, ok := unpackRawRdata(raw); ok {
 		if again, err := rdataOf(known); err == nil && bytes.Equal(again, rdata) {
 			return known, nil
 		}
@@ -270,7 +284,7 @@ func rdataOf(rr dns.RR) ([]byte, error) {
 // UnpackRR reads the record at an offset of a message, and returns where the next one begins. Data that servers take and miekg/dns refuses stays
 // bytes: one record must not keep a whole zone from being read.
 func UnpackRR(message []byte, off int) (rr dns.RR, next int, err error) {
-	if rr, next, err = dns.UnpackRR(message, off); err == nil {
+	if rr, next, err = dns.UnpackRR(message, off); err == nil && !losesData(rr) {
 		return rr, next, nil
 	}
 	name, begin, errName := dns.UnpackDomainName(message, off)
@@ -283,9 +297,19 @@ func UnpackRR(message []byte, off int) (rr dns.RR, next int, err error) {
 		Ttl: binary.BigEndian.Uint32(field[4:]), Rdlength: binary.BigEndian.Uint16(field[8:])}
 	check, end := opaque[h.Rrtype], head+int(h.Rdlength)
 	if check == nil || len(field) < end || check(field[head:end]) != nil {
-		return nil, next, err
+		return rr, next, err
 	}
 	return &dns.RFC3597{Hdr: h, Rdata: hex.EncodeToString(field[head:end])}, begin + end, nil
+}
+
+// losesData reports whether miekg/dns would send less or more rdata than it has read.
+func losesData(rr dns.RR) bool {
+	size := int(rr.Header().Rdlength) // Packing changes it.
+	if opaque[rr.Header().Rrtype] == nil || size == 0 {
+		return false
+	}
+	again, err := rdataOf(rr)
+	return err != nil || len(again) != size
 }
 
 // genericText prints rdata as miekg/dns does. miekg/dns adds the elements of a list to the text one by one, which takes seconds for a
@@ -296,6 +320,15 @@ func genericText(rr dns.RR) string {
 		return rawText([]byte(r.Data))
 	case *dns.URI: // miekg/dns reads the target as it is, and takes a backslash in it for an escape when it writes it.
 		return fmt.Sprintf("%d %d %s", r.Priority, r.Weight, appendQuoted(nil, r.Target))
+	case *dns.UINFO, *dns.UID, *dns.GID: // BIND has no text for them.
+		if raw, err := rdataOf(rr); err == nil {
+			return rawText(raw)
+		}
+	case *dns.AMTRELAY:
+		const flag = 0x80 // There are words for types up to that of hosts, with or without the flag.
+		if raw, err := rdataOf(rr); r.GatewayType&^flag > dns.IPSECGatewayHost && err == nil {
+			return rawText(raw)
+		}
 	case *dns.LOC:
 		if raw, err := rdataOf(r); r.Version != 0 && err == nil {
 			return rawText(raw)
@@ -376,7 +409,11 @@ func printRR(rr dns.RR) string {
 
 func typeNames(types []uint16) (names []string) {
 	for _, t := range types {
-		names = append(names, dns.Type(t).String())
+		name := dns.Type(t).String()
+		if t == dns.TypeNone || t == dns.TypeReserved { // miekg/dns does not read these names again.
+			name = "TYPE" + strconv.Itoa(int(t))
+		}
+		names = append(names, name)
 	}
 	return names
 }
@@ -395,9 +432,10 @@ func serviceParameters(values []dns.SVCBKeyValue) (parameters []string) {
 	return parameters
 }
 
-// unpackRawRdata converts raw rdata (RFC 3597) of a type that miekg/dns knows.
+// unpackRawRdata converts raw rdata (RFC 3597) of a type that miekg/dns knows. Of two types, data may be empty.
 func unpackRawRdata(raw *dns.RFC3597) (dns.RR, bool) {
-	if dns.TypeToRR[raw.Hdr.Rrtype] == nil {
+	rrtype := raw.Hdr.Rrtype
+	if dns.TypeToRR[rrtype] == nil || raw.Rdata == "" && rrtype != dns.TypeAPL && rrtype != dns.TypeNULL {
 		return nil, false
 	}
 	wire, err := hex.DecodeString(raw.Rdata)

@@ -276,6 +276,13 @@ func TestUnpackRR(t *testing.T) {
 		`APL 1:192.0.2.1/24`:                                         "",
 		`HTTPS 1 . alpn=h2`:                                          "",
 		`TXT "x"`:                                                    "",
+		`ISDN "1"`:                                                   "",
+		`ISDN "1" ""`:                                                "",
+		`AMTRELAY 10 1 1 192.0.2.1`:                                  "",
+		`AMTRELAY 10 1 3 relay.`:                                     "",
+		`UID \# 3 313030`:                                            "",
+		`GID \# 4 00000064`:                                          "",
+		`CSYNC 1 0 TYPE11 TYPE65535`:                                 "",
 		`HTTPS \# 8 0001000003000101`:                                "bad svcbport",
 		`APL \# 4 00012100`:                                          "APL prefix too long",
 		`A \# 3 c00002`:                                              "overflow unpacking a",
@@ -331,6 +338,11 @@ func TestSpellings(t *testing.T) {
 		"an access point":         {typeNSAP, []string{`0x47.0005.80`, `0X47000580`, `\# 4 47000580`}},
 		"a wallet":                {typeWALLET, []string{`BTC x`, `"BTC" "x"`, `\# 6 034254430178`}},
 		"an identifier":           {dns.TypeNID, []string{`10 0014:4fff:0000:ee64`, `10 14:4FFF:0:ee64`}},
+		"types of a bit map":      {dns.TypeCSYNC, []string{`1 0 A TYPE65535`, `1 0 type65535 A A`, `\# 43 000000010000000140ff200000000000000000000000000000000000000000000000000000000000000001`}},
+		"a flag of a relay":       {dns.TypeAMTRELAY, []string{`10 1 1 192.0.2.1`, `010 01 1 192.0.2.1`, `\# 6 0a81c0000201`}},
+		"no relay":                {dns.TypeAMTRELAY, []string{`10 0 0 .`, `\# 2 0a00`}},
+		"one number":              {dns.TypeISDN, []string{`"1"`, `1`, `\# 2 0131`}},
+		"a number of a user":      {dns.TypeUID, []string{`\# 4 00000064`, `\# 4 0000 0064`}},
 		"degrees alone":           {dns.TypeLOC, []string{"52 0 0 N 4 0 0 E 0m", "52 N 4 E 0m", "52 0 N 4 E 0m"}},
 		"bytes of a location":     {dns.TypeLOC, []string{"0 0 0 N 0 0 0 E 0m", `\# 16 00121613 80000000 80000000 00989680`}},
 		"a digest by name":        {dns.TypeDS, []string{"1 8 1 00112233445566778899AABBCCDDEEFF00112233", "1 RSASHA256 SHA-1 00112233445566778899aabbccddeeff 00112233", "1 rsasha256 sha1 00112233445566778899AABBCCDDEEFF00112233"}},
@@ -362,7 +374,7 @@ func TestSpellings(t *testing.T) {
 	for rrtype, wrong := range map[uint16][]string{
 		dns.TypeHTTPS:    {`1 . key3=\001`, `1 . key3="\000\001"x`, `1 . port=1 key3=\000\001`, `1 . key3=\256`},
 		dns.TypeKEY:      {"ZONE|NONE 3 8 AQID", "0x1ffff 3 8 AQID", "| 3 8 AQID"},
-		dns.TypeAMTRELAY: {"10 1 3 relay.", "10 1 1 192.0.2.1"},
+		dns.TypeAMTRELAY: {"10 2 1 192.0.2.1", "10 1 4 x", "10 0 0 x"},
 	} {
 		for _, rdata := range wrong {
 			if got, err := Parse(Key{Type: rrtype}, rdata); err == nil {

@@ -44,7 +44,14 @@ var contentChecks = map[uint16]func(dns.RR) error{
 		if r.Flags != 0 {
 			return errors.New("the flags of an RKEY are 0")
 		}
-		return nil
+		return checkEnd(r.PublicKey, "flags, protocol and algorithm")
+	}),
+	dns.TypeKEY: checkOf(func(r *dns.KEY) error {
+		const noKey = 0xc000 // RFC 2535 section 3.1.2
+		if r.Flags&noKey == noKey {
+			return checkNone(r.PublicKey)
+		}
+		return checkEnd(r.PublicKey, "flags, protocol and algorithm")
 	}),
 	dns.TypeHTTPS: checkBytes(checkService),
 	dns.TypeSVCB:  checkBytes(checkService),
@@ -57,10 +64,9 @@ var contentChecks = map[uint16]func(dns.RR) error{
 		}
 		return nil
 	}),
-	dns.TypeAMTRELAY: checkOf(func(r *dns.AMTRELAY) error { return checkGateway(r.GatewayType &^ discovery) }),
-	dns.TypeTLSA:     checkOf(func(r *dns.TLSA) error { return checkEnd(r.Certificate, "usage, selector and matching type") }),
-	dns.TypeSMIMEA:   checkOf(func(r *dns.SMIMEA) error { return checkEnd(r.Certificate, "usage, selector and matching type") }),
-	dns.TypeCERT:     checkOf(func(r *dns.CERT) error { return checkEnd(r.Certificate, "type, key tag and algorithm") }),
+	dns.TypeTLSA:   checkOf(func(r *dns.TLSA) error { return checkEnd(r.Certificate, "usage, selector and matching type") }),
+	dns.TypeSMIMEA: checkOf(func(r *dns.SMIMEA) error { return checkEnd(r.Certificate, "usage, selector and matching type") }),
+	dns.TypeCERT:   checkOf(func(r *dns.CERT) error { return checkEnd(r.Certificate, "type, key tag and algorithm") }),
 	dns.TypeNAPTR: checkOf(func(r *dns.NAPTR) error {
 		text, _, err := nextString(`"` + r.Regexp + `"`)
 		if err == nil {
@@ -79,7 +85,7 @@ func checkOf[R dns.RR](check func(R) error) func(dns.RR) error {
 	}
 }
 
-// checkGateway refuses types of gateways and relays that are not in use (RFC 4025 section 2.3, RFC 8777 section 4.2.3).
+// checkGateway refuses types of gateways that are not in use (RFC 4025 section 2.3).
 func checkGateway(kind uint8) error {
 	if kind > dns.IPSECGatewayHost {
 		return fmt.Errorf("%d is no type from 0 to %d", kind, dns.IPSECGatewayHost)
@@ -105,7 +111,17 @@ func checkEnd(data, numbers string) error {
 	return nil
 }
 
+func checkNone(key string) error {
+	if key != "" {
+		return errors.New("the flags say that there is no key")
+	}
+	return nil
+}
+
 func checkDigest(rrtype uint16, algorithm uint8, digits string) error {
+	if digits == "" && rrtype != dns.TypeSSHFP { // BIND takes that of a type that it does not know.
+		return errors.New("there is no digest")
+	}
 	const least = 12 // bytes, of any algorithm (RFC 8976 section 2.2.4)
 	if rrtype == dns.TypeZONEMD && len(digits) < 2*least {
 		return fmt.Errorf("the digest has %d bytes, and needs %d at least", len(digits)/2, least)

@@ -1,14 +1,17 @@
 package rrset
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,20 +25,41 @@ const (
 
 // encoders write the words of rdata as bytes, for types whose text miekg/dns does not read, or reads otherwise than BIND.
 var encoders = map[uint16]func(*encoder){
-	dns.TypeAPL: (*encoder).networks,
-	dns.TypeLOC: (*encoder).location,
-	dns.TypeURI: func(e *encoder) { e.number(16); e.number(16); e.text() },
-	typeNSAP:    (*encoder).accessPoint,
-	typeSINK:    func(e *encoder) { e.number(8); e.number(8); e.number(8); e.base64() },
-	typeDSYNC:   func(e *encoder) { e.rrtype(); e.scheme(); e.number(16); e.name() },
-	typeHHIT:    func(e *encoder) { e.some(); e.base64() },
-	typeBRID:    func(e *encoder) { e.some(); e.base64() },
-	typeDOA:     func(e *encoder) { e.number(32); e.number(32); e.number(8); e.str(); e.object() },
-	typeWALLET:  (*encoder).strs,
+	dns.TypeAPL:   (*encoder).networks,
+	dns.TypeLOC:   (*encoder).location,
+	dns.TypeURI:   func(e *encoder) { e.number(16); e.number(16); e.text() },
+	dns.TypeHINFO: func(e *encoder) { e.str(); e.str() },
+	dns.TypeNID:   func(e *encoder) { e.number(16); e.groups() },
+	dns.TypeL64:   func(e *encoder) { e.number(16); e.groups() },
+	dns.TypeL32:   func(e *encoder) { e.number(16); e.out = append(e.out, e.ipv4()...) },
+	dns.TypeCSYNC: func(e *encoder) { e.number(32); e.number(16); e.types() },
+	dns.TypeISDN: func(e *encoder) {
+		if e.str(); len(e.words) > 0 {
+			e.str()
+		}
+	},
+	dns.TypeAMTRELAY: (*encoder).relay,
+	dns.TypeATMA:     (*encoder).endSystem,
+	typeWKS:          (*encoder).ports,
+	typeA6:           (*encoder).prefix,
+	typeNSAP:         (*encoder).accessPoint,
+	typeSINK:         func(e *encoder) { e.number(8); e.number(8); e.number(8); e.base64() },
+	typeDSYNC:        func(e *encoder) { e.rrtype(); e.scheme(); e.number(16); e.name() },
+	typeHHIT:         func(e *encoder) { e.some(); e.base64() },
+	typeBRID:         func(e *encoder) { e.some(); e.base64() },
+	typeDOA:          func(e *encoder) { e.number(32); e.number(32); e.number(8); e.str(); e.object() },
+	typeWALLET:       (*encoder).strs,
 }
 
-// ReadsText reports whether rdata of a type is read in another form than that of RFC 3597 section 5.
-func ReadsText(rrtype uint16) bool { return encoders[rrtype] != nil || dns.TypeToRR[rrtype] != nil }
+// ReadsText reports whether rdata of a type is read in another form than that of RFC 3597 section 5. Some types have a name in the registry
+// and no text in BIND.
+func ReadsText(rrtype uint16) bool {
+	switch rrtype {
+	case dns.TypeUINFO, dns.TypeUID, dns.TypeGID:
+		return false
+	}
+	return encoders[rrtype] != nil || dns.TypeToRR[rrtype] != nil
+}
 
 // encode makes an RR of rdata in which names are relative to an origin.
 func encode(h dns.RR_Header, rdata, origin string, write func(*encoder)) (dns.RR, error) {
@@ -81,13 +105,17 @@ func (e *encoder) next() (word string) {
 	return word
 }
 
-func (e *encoder) number(bits int) {
+func (e *encoder) number(bits int) { e.append(e.numberBelow(1<<bits), bits) }
+
+// numberBelow takes a number, and writes nothing.
+func (e *encoder) numberBelow(bound uint64) uint64 {
 	word := e.next()
-	n, err := strconv.ParseUint(word, 10, bits)
-	if err != nil {
-		e.fail(word, fmt.Sprintf("a number of %d bits", bits))
+	n, err := strconv.ParseUint(word, 10, 64)
+	if err != nil || n >= bound {
+		e.fail(word, fmt.Sprintf("a number from 0 to %d", bound-1))
+		return 0
 	}
-	e.append(n, bits)
+	return n
 }
 
 // append writes a number of so many bits.
@@ -167,6 +195,60 @@ func (e *encoder) name() {
 	e.out = append(e.out, packed[:n]...)
 }
 
+// address takes an address of a family, and writes nothing.
+func (e *encoder) address(what string, family func(netip.Addr) bool) []byte {
+	word := e.next()
+	address, err := netip.ParseAddr(word)
+	if err != nil || !family(address) || address.Zone() != "" {
+		e.fail(word, what)
+		return make([]byte, net.IPv6len)
+	}
+	return address.AsSlice()
+}
+
+func (e *encoder) ipv4() []byte { return e.address("an IPv4 address", netip.Addr.Is4) }
+
+func (e *encoder) ipv6() []byte { return e.address("an IPv6 address", netip.Addr.Is6) }
+
+// relay takes precedence, discovery flag, type and relay (RFC 8777 section 4.3). miekg/dns loses a relay beside the flag.
+func (e *encoder) relay() {
+	e.number(8)
+	const flags, kinds = 2, 4
+	flag, kind := byte(e.numberBelow(flags)), byte(e.numberBelow(kinds)) //nolint:gosec // bounded
+	e.out = append(e.out, flag<<7|kind)
+	switch kind {
+	case dns.IPSECGatewayNone:
+		if word := e.next(); word != "." {
+			e.fail(word, ". for no relay")
+		}
+	case dns.IPSECGatewayIPv4:
+		e.out = append(e.out, e.ipv4()...)
+	case dns.IPSECGatewayIPv6:
+		e.out = append(e.out, e.ipv6()...)
+	case dns.IPSECGatewayHost:
+		e.name()
+	}
+}
+
+// checkRelay checks the bytes of an AMTRELAY record. BIND takes whatever follows a type that it does not know.
+func checkRelay(raw []byte) error {
+	const head, types = 2, 0x7f
+	if len(raw) < head {
+		return errNotItsBytes
+	}
+	switch raw[1] & types {
+	case dns.IPSECGatewayNone:
+		return layout{head: head}.check(raw)
+	case dns.IPSECGatewayIPv4:
+		return layout{head: head + net.IPv4len}.check(raw)
+	case dns.IPSECGatewayIPv6:
+		return layout{head: head + net.IPv6len}.check(raw)
+	case dns.IPSECGatewayHost:
+		return layout{head: head, name: true}.check(raw)
+	}
+	return nil
+}
+
 // rrtype is a type of record, by name or number (RFC 9859 section 3.1).
 func (e *encoder) rrtype() {
 	word := e.next()
@@ -178,6 +260,41 @@ func (e *encoder) rrtype() {
 		e.fail(word, "a type of records")
 	}
 	e.append(uint64(rrtype), 16)
+}
+
+// types takes the types of records that a bit map has (RFC 7477 section 2.1.1.2.1).
+func (e *encoder) types() {
+	var found []uint16
+	for e.err == nil && len(e.words) > 0 {
+		word := e.next()
+		rrtype, known := ParseType(word)
+		if !known {
+			e.fail(word, "a type of records")
+		}
+		found = append(found, rrtype)
+	}
+	slices.Sort(found)
+	const head = 4 + 2 // serial, flags
+	raw, err := rdataOf(&dns.CSYNC{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeCSYNC}, TypeBitMap: slices.Compact(found)})
+	if err != nil {
+		e.err = cmp.Or(e.err, err)
+		return
+	}
+	e.out = append(e.out, raw[head:]...)
+}
+
+// groups takes four groups of up to four hexadecimal digits (RFC 6742 section 2.1.2).
+func (e *encoder) groups() {
+	word := e.next()
+	groups := strings.Split(word, ":")
+	const number = 4
+	for _, group := range groups {
+		n, err := strconv.ParseUint(group, 16, 16)
+		if err != nil || len(group) > number || len(groups) != number {
+			e.fail(word, "four groups of hexadecimal digits as in 2001:db8:1140:1000")
+		}
+		e.append(n, 16)
+	}
 }
 
 // scheme is how a change is told, by name or number (RFC 9859 section 6.2).

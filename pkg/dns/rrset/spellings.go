@@ -14,8 +14,6 @@ func respell(rrtype uint16, rdata string) string {
 		return quoteTexts(rdata)
 	case dns.TypeGPOS, dns.TypeX25:
 		return unquote(rdata)
-	case dns.TypeNID, dns.TypeL64:
-		return padGroups(rdata)
 	case dns.TypeKEY:
 		rdata = numberFlags(rdata)
 	}
@@ -31,22 +29,6 @@ func unquote(rdata string) string {
 		}
 	}
 	return strings.Join(words, " ")
-}
-
-// padGroups writes the four groups of an identifier with four digits each.
-func padGroups(rdata string) string {
-	words := strings.Fields(rdata)
-	if len(words) != 2 {
-		return rdata
-	}
-	const digits = 4
-	groups := strings.Split(words[1], ":")
-	for i, group := range groups {
-		if group != "" {
-			groups[i] = strings.Repeat("0", max(0, digits-len(group))) + group
-		}
-	}
-	return words[0] + " " + strings.Join(groups, ":")
 }
 
 // quoteTexts puts the three texts of a NAPTR record in quotes, as miekg/dns wants them.

@@ -30,7 +30,11 @@ var writtenForms = map[uint16]string{
 	dns.TypeAFSDB:      "a number and a host name, as in 1 afs.example.com.",
 	dns.TypeKX:         "a number and a host name, as in 10 kx.example.com.",
 	dns.TypeIPSECKEY:   "precedence, gateway type, algorithm, gateway and the key in base64",
-	dns.TypeISDN:       `address and subaddress, as in "150862028003217" "004"`,
+	dns.TypeISDN:       `address, and subaddress if there is one, as in "150862028003217" "004"`,
+	dns.TypeAMTRELAY:   "precedence, discovery flag, type and relay, as in 10 0 1 203.0.113.15",
+	dns.TypeATMA:       "an address in hexadecimal, or + and a telephone number, as in +358.400.1234567",
+	typeWKS:            "address, protocol and ports, as in 192.0.2.1 6 25 53",
+	typeA6:             "length of the prefix, address and name of the prefix, as in 64 ::1 prefix.example.com.",
 	typeNSAP:           "hexadecimal digits, as in 0x47.0005.80",
 	typeWALLET:         `texts, as in "BTC" "bc1q0"`,
 	typeDSYNC:          "type, scheme, port and target, as in CDS NOTIFY 5300 cds.example.com.",
@@ -48,10 +52,7 @@ const (
 
 // counted are how many words the data of types has that miekg/dns would read with fewer or more.
 var counted = map[uint16]struct{ least, most int }{
-	dns.TypeHINFO:  {2, 2},
-	dns.TypeISDN:   {2, 2},
 	dns.TypeNAPTR:  {6, 6},
-	dns.TypeURI:    {3, 3},
 	dns.TypeTLSA:   {4, dns.MaxMsgSize}, // The last may have blanks in it.
 	dns.TypeSMIMEA: {4, dns.MaxMsgSize},
 	dns.TypeCERT:   {4, dns.MaxMsgSize},
@@ -75,7 +76,7 @@ func explainUnread(rrtype uint16, rdata string, cause error) error {
 	form, known := writtenForms[rrtype]
 	switch {
 	case !ReadsText(rrtype) && !isRaw(rrtype, rdata):
-		return errors.New(`data of this type is written as bytes: \# LENGTH HEX (RFC 3597 section 5)`)
+		return errNotBytes
 	case isRaw(rrtype, rdata):
 		return errors.New(`behind \# belong the number of bytes and these in hexadecimal, and they have to be data of this type (RFC 3597 section 5)`)
 	case rrtype == dns.TypeHTTPS || rrtype == dns.TypeSVCB:
