@@ -90,7 +90,7 @@ func sizeOfHeader(header http.Header) (size int64) {
 	return size
 }
 
-// problemOf finds what is wrong with a body of which size bytes have come in; nil if the rest may follow.
+// problemOf returns what is wrong with a body of which size bytes have come in; nil if the rest may follow.
 func (b *bodyReader) problemOf(size int, err error) *bodyError {
 	switch {
 	case size > maxBodySize:

@@ -41,7 +41,7 @@ func (a *Asker) askParents(ctx context.Context, zones map[*desired.Zone]bool, si
 	wg.Wait()
 }
 
-// parentsDue picks the zones above some that are to be asked, by the age that answers may have.
+// parentsDue returns which zones above some are to be asked, by the age that answers may have.
 func (a *Asker) parentsDue(zones map[*desired.Zone]bool, since time.Time) map[time.Time]map[*desired.Zone]bool {
 	now := time.Now()
 	old, due := now.Add(-chainAge), map[time.Time]map[*desired.Zone]bool{}

@@ -72,7 +72,7 @@ type zoneAnswer struct {
 	holders      []Holder
 }
 
-// NewAnswers makes a table that nobody holds and nothing has been answered to.
+// NewAnswers returns a table without answers.
 func NewAnswers() *Answers {
 	return &Answers{zones: map[Place]*zoneAnswer{}, pods: cache.NewExpiring(), paths: cache.NewExpiring(), further: cache.NewExpiring(), judged: judgedAnswers{
 		places: map[Place]map[rrset.Key]*validate.Answer{}, keys: map[Place]*KeysAnswer{},
@@ -101,7 +101,7 @@ func notify(place Place, holders []Holder) {
 	}
 }
 
-// replaceFull takes a whole copy of a zone in the place of all that was known there. holders are those to whom it is news.
+// replaceFull returns the holders to whom the answer is news.
 func (a *Answers) replaceFull(place Place, o observe.Observation) (holders []Holder) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -133,7 +133,7 @@ func (a *Answers) KeepAsked(place Place, asked map[rrset.Key]observe.Answer) {
 	notify(place, a.addAsked(place, asked))
 }
 
-// addAsked takes single answers into what is known of a place. holders are those to whom they are news.
+// addAsked returns the holders to whom the answers are news.
 func (a *Answers) addAsked(place Place, asked map[rrset.Key]observe.Answer) (holders []Holder) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -88,7 +88,7 @@ type joiningInterest struct {
 	followed bool
 }
 
-// newTracker makes a tracker, which does nothing until run.
+// newTracker returns a tracker that does nothing until run.
 func newTracker(ctx context.Context, r *Refresher, namespace string) *tracker {
 	ctx, cancel := context.WithCancel(ctx)
 	return &tracker{

@@ -32,7 +32,7 @@ type featured interface {
 	AddFeatures(featuregate.MutableFeatureGate) error
 }
 
-// NewCommand makes a command that runs a component, with the flags that all of them have in sections of their own.
+// NewCommand returns a command that runs a component, with the flags that all of them have in sections of their own.
 func NewCommand(name, short string, c Runner) *cobra.Command {
 	common, sections := NewOptions(), cliflag.NamedFlagSets{}
 	cmd := &cobra.Command{

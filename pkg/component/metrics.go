@@ -30,5 +30,5 @@ var RegisterMetrics = sync.OnceValue(func() error {
 // Register adds a metric with a stability level to those that were declared, once the flags are known.
 func Register(metric metrics.Registerable) error { return shared.Register(metric) }
 
-// Collector has the metrics that were declared, for the registry that a process serves.
+// Collector returns the metrics that were declared, for the registry that a process serves.
 func Collector() prometheus.Collector { return shared.Registerer().(prometheus.Collector) }

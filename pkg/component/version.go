@@ -15,8 +15,8 @@ import (
 // VersionPath is where each component says which version it is.
 const VersionPath = "/version"
 
-// Version is the version of Lockstep in the form in which every component of Kubernetes serves its own. A build that is no release has no major and
-// minor number.
+// Version returns the version of Lockstep in the form in which every component of Kubernetes serves its own. A build that is no release
+// has no major and minor number.
 func Version() *apiversion.Info {
 	info := &apiversion.Info{
 		GitVersion: lockstep.Module(), GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,

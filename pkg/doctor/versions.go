@@ -52,8 +52,8 @@ func imagesOf(all []appsv1.Deployment) map[string][]string {
 	return users
 }
 
-// imageOfSidecars is the image of Lockstep that sidecars belong to, which the fleet manager has in its environment; that of sidecars if its arguments
-// name another one, with another tag.
+// imageOfSidecars returns the image of Lockstep that sidecars belong to, which the fleet manager has in its environment; that of sidecars if
+// its arguments name another one, with another tag.
 func imageOfSidecars(lockstep string, args []string) string {
 	for _, arg := range args {
 		image, named := strings.CutPrefix(arg, "--bindcar-image=")
@@ -64,7 +64,7 @@ func imageOfSidecars(lockstep string, args []string) string {
 	return lockstep
 }
 
-// tagOf is the tag of an image; empty if it has none.
+// tagOf returns the tag of an image; empty if it has none.
 func tagOf(image string) string {
 	name, _, _ := strings.Cut(image, "@")
 	_, tag, _ := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")

@@ -58,7 +58,7 @@ func (o *commandOptions) newRESTClient(api schema.GroupVersion, addToScheme func
 	return rest.RESTClientFor(config)
 }
 
-// namespace is the one to look in, from kubeconfig and flags.
+// namespace returns the one to look in, from kubeconfig and flags.
 func (o *commandOptions) namespace() (string, error) {
 	namespace, _, err := o.kubeconfig().Namespace()
 	if err != nil {

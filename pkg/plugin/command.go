@@ -48,7 +48,7 @@ func Run(ctx context.Context, args []string, out, errOut io.Writer, extensions .
 	return code
 }
 
-// exitCodeOf decides the exit code of a command that ended with an error, or without one.
+// exitCodeOf returns the exit code of a command that ended with an error, or without one.
 func exitCodeOf(err error, extensions ...Extension) int {
 	answers := []error{errNotInSync, errNotConfirmed, errUnhealthy, preview.ErrChanges}
 	for _, e := range extensions {
@@ -63,7 +63,7 @@ func exitCodeOf(err error, extensions ...Extension) int {
 	return exitError
 }
 
-// NewCommand makes the plugin's command, with subcommands of extensions.
+// NewCommand returns the plugin's command, with subcommands of extensions.
 func NewCommand(extensions ...Extension) *cobra.Command {
 	root := &cobra.Command{
 		Use:         "kubectl-lockstep",

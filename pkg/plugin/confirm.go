@@ -191,7 +191,7 @@ func (c *confirmation) printPlan(ctx context.Context) error {
 	return nil
 }
 
-// heldStatuses reads the SyncStatus of the zone, and those of the objects in it that you may read.
+// heldStatuses returns the SyncStatus of the zone, and those of the objects in it that you may read.
 func (c *confirmation) heldStatuses(ctx context.Context) ([]v1alpha1.SyncStatus, error) {
 	zone, err := c.statuses.getStatus(ctx, target{subject.ZoneKind, c.zone.Name})
 	if err != nil {
@@ -258,7 +258,7 @@ func addHeld(changes []forecast.Change, have, want v1alpha1.RRset, by v1alpha1.O
 	return changes
 }
 
-// dataOf is the data of an RRset, nil if there is none.
+// dataOf returns the data of an RRset, nil if there is none.
 func dataOf(set v1alpha1.RRset) *forecast.Data {
 	if len(set.Rdata) == 0 && set.Omitted == 0 {
 		return nil
@@ -273,7 +273,7 @@ func dataOf(set v1alpha1.RRset) *forecast.Data {
 	return d
 }
 
-// countHeld counts the RRsets of a zone that are held back and not as declared, on the server that has the most of them.
+// countHeld returns how many RRsets of a zone are not as declared on the server that has the most of them, of those that are held back.
 func countHeld(statuses []v1alpha1.SyncStatus, zone forecast.Object) (most int) {
 	for i := range statuses {
 		if ref := statuses[i].ObjectRef; ref.Kind != zone.Kind || ref.Namespace != zone.Namespace || ref.Name != zone.Name {

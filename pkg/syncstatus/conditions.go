@@ -72,8 +72,8 @@ func withRemark(message, remark string) string {
 	return message + "; " + remark
 }
 
-// newCondition makes a condition of a verdict. Its transition time is that of the object's own condition of the same type and status if there is one,
-// else the time of the observation.
+// newCondition returns a verdict as a condition. Its transition time is that of the object's own condition of the same
+// type and status if there is one, else the time of the observation.
 func (v statusFacts) newCondition(kind string, s status.Verdict) metav1.Condition {
 	c := metav1.Condition{
 		Type: kind, Status: s.Status, Reason: s.Reason, Message: s.Message,
@@ -156,8 +156,8 @@ func (v statusFacts) propagated() status.Verdict {
 	return out
 }
 
-// summarizeRows sums up some rows: True if all are in sync, Unknown if the others could not be asked, else False with the most severe state as the
-// reason.
+// summarizeRows returns the verdict over some rows: True if all are in sync, Unknown if the others could not be asked, else
+// False with the most severe state as the reason.
 func summarizeRows(rows []syncv1.ServerStatus, one, many string) status.Verdict {
 	in, all := countServers(rows)
 	if all == 1 {

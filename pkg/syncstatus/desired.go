@@ -44,8 +44,9 @@ func hashByObject(o source.ObjectKey) uint64 { return maphash.Comparable(seed, o
 
 func hashByName(k rrset.Key) uint64 { return snapshot.String(k.Name) }
 
-// NewDesiredState computes the desired state of a zone from scratch. desired was built from the objects that are not being deleted; objects are all
-// with a role in the zone, including those being deleted. With a problem nothing of the zone is served, and desired may be nil.
+// NewDesiredState returns the desired state of a zone from scratch. desired was built from the objects that are not being deleted;
+// objects are all with a role in the zone, including those being deleted. With a problem nothing of the zone is served, and desired may
+// be nil.
 func NewDesiredState(zone *v1beta1.DNSZone, desired *source.Zone, objects []source.Object, problem *Problem) *DesiredState {
 	return NewDesiredCache().Update(zone, desired, problem, func(yield func(membership.Member) bool) {
 		for _, o := range objects {

@@ -27,7 +27,7 @@ type Files struct {
 	problem string
 }
 
-// ServerConfig makes a configuration that looks at the files at each handshake. It is an error if they cannot be used now.
+// ServerConfig returns a configuration with what the files have at each handshake. It is an error if they cannot be used now.
 func (f *Files) ServerConfig() (*tls.Config, error) {
 	if _, err := f.current(); err != nil {
 		return nil, err
@@ -35,8 +35,8 @@ func (f *Files) ServerConfig() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return f.current() }}, nil
 }
 
-// current is the configuration for the next connection. Files that cannot be read, or do not fit together because they are just being replaced,
-// change nothing.
+// current returns the configuration for the next connection. Files that cannot be read, or do not fit together because they are just being
+// replaced, change nothing.
 func (f *Files) current() (*tls.Config, error) {
 	texts, err := f.read()
 	f.mu.Lock()

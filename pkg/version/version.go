@@ -7,7 +7,7 @@ import "runtime/debug"
 // version.
 var release string
 
-// Module is the version of the module that this program was built from: that of a release, or (devel) in a checkout.
+// Module returns the version of the module that this program was built from: that of a release, or (devel) in a checkout.
 func Module() string {
 	if release != "" {
 		return release

@@ -46,8 +46,9 @@ func NewChecker() (*Checker, error) {
 	return &Checker{kinds, scheme}, nil
 }
 
-// Check finds what is wrong or doubtful with the objects, by file and line, and counts those of our kinds. Objects of a namespaced kind that name no
-// namespace are taken to be in the given one. An object that is among those before is an update of that one; what is only before is not looked at.
+// Check returns what is wrong or doubtful with the objects, by file and line, and how many objects are of our kinds. Those
+// of a namespaced kind that name no namespace are taken to be in the given one. An object that is among those before is an
+// update of that one; what is only before is not looked at.
 func (c *Checker) Check(ctx context.Context, objects, before []manifest.Object, namespace string) (findings []Finding, checked int, err error) {
 	r := checkRun{Checker: c, seen: map[string]manifest.Object{}, before: map[string]manifest.Object{}}
 	for _, o := range before {
@@ -152,7 +153,7 @@ func (r *checkRun) checkObject(ctx context.Context, o manifest.Object, namespace
 	return r.addTyped(o, len(r.findings) > count)
 }
 
-// storedBefore is what an object was before, as it was stored: with defaults. It is nil when there was none that could be stored.
+// storedBefore returns what an object was before, as it was stored: with defaults. It is nil when there was none that could be stored.
 func (r *checkRun) storedBefore(ctx context.Context, o manifest.Object, kind *schema.Kind) (map[string]any, error) {
 	before, found := r.before[objectName(o)]
 	if !found {
@@ -205,8 +206,8 @@ func (r *checkRun) checkDuplicate(o manifest.Object) {
 	r.seen[id] = o
 }
 
-// mistypedGroup guesses the API version that the object of an unknown one was meant to have, "" if it is nobody's of ours: it has one of our kinds,
-// and no group or almost one of ours.
+// mistypedGroup returns the API version that the object of an unknown one was meant to have, "" if it is nobody's of ours: it has one of our
+// kinds, and no group or almost one of ours.
 func (r *checkRun) mistypedGroup(gvk kubeschema.GroupVersionKind) string {
 	for known := range r.kinds {
 		if known.Kind == gvk.Kind && (gvk.Group == "" || spelling.Nearest(gvk.Group, known.Group) != "") {
@@ -216,7 +217,7 @@ func (r *checkRun) mistypedGroup(gvk kubeschema.GroupVersionKind) string {
 	return ""
 }
 
-// meantKind guesses the kind of an unknown one's group that is written almost as that one; none if there is none.
+// meantKind returns the kind of an unknown one's group that is written almost as that one; none if there is none.
 func (r *checkRun) meantKind(gvk kubeschema.GroupVersionKind) kubeschema.GroupVersionKind {
 	byName := map[string]kubeschema.GroupVersionKind{}
 	for known := range r.kinds {
@@ -227,7 +228,7 @@ func (r *checkRun) meantKind(gvk kubeschema.GroupVersionKind) kubeschema.GroupVe
 	return byName[spelling.Nearest(gvk.Kind, slices.Collect(maps.Keys(byName))...)]
 }
 
-// kindNames lists the kinds of a group, none when it is not ours.
+// kindNames returns the kinds of a group, none when it is not ours.
 func (r *checkRun) kindNames(group string) []string {
 	var names []string
 	for gvk := range r.kinds {

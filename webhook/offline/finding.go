@@ -54,7 +54,7 @@ func withTraps(rules map[string]string) map[string]string {
 	return rules
 }
 
-// explain is what "--explain" prints about a rule.
+// explain returns what "--explain" says about a rule.
 func explain(rule string) string {
 	text := rule + ": " + Rules[rule] + ".\n"
 	for _, t := range trap.All {

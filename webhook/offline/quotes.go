@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// nullFields collects the paths of a part of an object that hold null, as an unquoted NULL does in YAML.
+// nullFields returns the paths of a part of an object that hold null, as an unquoted NULL does in YAML.
 func nullFields(path *field.Path, value any, found map[string]bool) map[string]bool {
 	switch v := value.(type) {
 	case nil:

@@ -149,7 +149,7 @@ func indexedInformer(ctx context.Context, c cache.Cache, kind client.Object) (to
 	return shared, nil
 }
 
-// objectsUnder finds what an indexer has under a key.
+// objectsUnder returns what an indexer has under a key.
 func objectsUnder[T any](indexer toolscache.Indexer, key string) ([]T, error) {
 	found, err := indexer.ByIndex(keyIndex, key)
 	if err != nil {
@@ -164,7 +164,7 @@ func objectsUnder[T any](indexer toolscache.Indexer, key string) ([]T, error) {
 	return all, nil
 }
 
-// NewScheme makes a scheme with the kinds that the webhook reads.
+// NewScheme returns a scheme with the kinds that the webhook reads.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
@@ -173,7 +173,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// Zones is the cache of zones, which follows the informers.
+// Zones returns the cache of zones.
 func (o *CachedObjects) Zones() *membership.Cache { return o.members }
 
 // HasSynced reports whether the cache of zones and the counts hold what the informers held when they became full.
@@ -243,7 +243,7 @@ func (o *CachedObjects) recordsOf(ctx context.Context, namespace string) ([]v1be
 	return all, nil
 }
 
-// listRecords lists records of a kind.
+// listRecords returns records of a kind.
 func listRecords(ctx context.Context, reader client.Reader, kind v1beta1.RecordKind, options ...client.ListOption) ([]v1beta1.Record, error) {
 	list, ok := kind.NewList().(client.ObjectList)
 	if !ok {

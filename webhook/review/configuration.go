@@ -79,7 +79,8 @@ func (f objectFields) warnings(err error, parents ...string) (warnings []string)
 	return warnings
 }
 
-// parentOf completes the path of a field; empty if the object does not have it. The sidecar's settings have some fields in another place.
+// parentOf returns the complete path of a field; empty if the object does not have it. The sidecar's settings have some fields in another
+// place.
 func (f objectFields) parentOf(path string, parents []string) string {
 	const service, volumes = "service.spec.", "volumes"
 	inSidecar := ""

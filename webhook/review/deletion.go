@@ -30,7 +30,7 @@ type deletionReviewer struct {
 // guardedKinds are the kinds that others depend on.
 var guardedKinds = map[string]bool{"DNSZone": true, "Bind9Instance": true, "Bind9Cluster": true, "Bind9GlobalCluster": true, "ClusterBind9Provider": true}
 
-// review decides whether an object may be deleted. refusal says why it must not, waits what it waits for when it may: "" for nothing.
+// review returns why an object must not be deleted, "" when it may, and then what it waits for, "" for nothing.
 func (r deletionReviewer) review(ctx context.Context, req admission.Request) (refusal, waits string, err error) {
 	if req.Kind.Group != v1beta1.GroupName || !guardedKinds[req.Kind.Kind] {
 		return "", "", nil
@@ -73,7 +73,7 @@ func isNew(req admission.Request, finalizers []string) bool {
 	return !slices.Contains(finalizers, v1beta1.DependentsFinalizer) && utiljson.Unmarshal(req.OldObject.Raw, &seen) == nil && seen.Status.ObservedGeneration <= 0
 }
 
-// whyNothingWaits explains, as a part of a refusal, why an object does not wait for what depends on it, and what to do; "" when it waits.
+// whyNothingWaits returns why an object does not wait for what depends on it, with what to do, as a part of a refusal; "" when it waits.
 func whyNothingWaits(req admission.Request, finalizers []string) string {
 	target := req.Resource.Resource + " " + kubectlTarget(req.Namespace, req.Name)
 	switch {
@@ -232,8 +232,8 @@ func (r deletionReviewer) instanceDependent(ctx context.Context, instance *v1bet
 	return zone, fmt.Sprintf("instance %s is the last primary of zones, such as %s", instance.Name, exampleText(zone, instance.Namespace)), nil
 }
 
-// zoneWhere finds a zone that is there to stay and of which something is true, nil when there is none: one of a namespace rather than of others, and
-// always the same one, so that who asks again and again learns of no more.
+// zoneWhere returns a zone that is there to stay and of which something is true, nil when there is none: one of a namespace
+// rather than of others, and always the same one, so that who asks again and again learns of no more.
 func (r deletionReviewer) zoneWhere(namespace string, is func(*v1beta1.DNSZone) bool) *v1beta1.DNSZone {
 	isBefore := func(a, b *v1beta1.DNSZone) bool {
 		if own := a.Namespace == namespace; own != (b.Namespace == namespace) {

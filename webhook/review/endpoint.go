@@ -98,8 +98,8 @@ func warnExclusive(first map[string]firstEndpoint, path *field.Path, key rrset.K
 	return fmt.Sprintf("%s: it is not published beside %s: a name with a CNAME has no other data (RFC 1034 section 3.6.2)", path, earlier.path)
 }
 
-// reviewEndpoint checks an endpoint: what is wrong with it, or why it is not published although nothing is. The zone is the one that takes it, nil
-// when none does.
+// reviewEndpoint returns what is wrong with an endpoint, or why it is not published although nothing is. The zone is the one that
+// takes it, nil when none does.
 func reviewEndpoint(path *field.Path, endpoint *v1alpha1.Endpoint, namespace string, zone *v1beta1.DNSZone) (field.ErrorList, string) {
 	key, _, err := declaration.EndpointData(endpoint)
 	if zone != nil {

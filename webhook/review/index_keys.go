@@ -87,7 +87,7 @@ func namespacesOf(record v1beta1.Record) []string {
 	return []string{record.GetNamespace()}
 }
 
-// indexKeys computes the keys under which an object of a cache is found.
+// indexKeys returns the keys of an object of a cache.
 func indexKeys(o any) ([]string, error) {
 	switch o := o.(type) {
 	case v1beta1.Record:

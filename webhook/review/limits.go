@@ -44,7 +44,7 @@ type quota struct {
 	isLarge bool
 }
 
-// refusal explains why a namespace does not get what a request adds, "" if it does.
+// refusal returns why a namespace does not get what a request adds, "" if it does.
 func (l Limits) refusal(ctx context.Context, objects Objects, req admission.Request) (string, error) {
 	q, err := l.quotaOf(ctx, objects, req)
 	if err != nil || q.adds <= 0 {
@@ -76,7 +76,7 @@ func (l Limits) refusal(ctx context.Context, objects Objects, req admission.Requ
 		"for a higher limit", req.Namespace, limit, q.what, origin, q.have, q.adds, size), nil
 }
 
-// quotaOf finds the quota that a request counts against. One that adds nothing has none.
+// quotaOf returns the quota that a request counts against. One that adds nothing has none.
 func (l Limits) quotaOf(ctx context.Context, objects Objects, req admission.Request) (q quota, err error) {
 	switch kind := req.Kind.Kind; {
 	case kind == zoneKind:
@@ -112,8 +112,8 @@ func (l Limits) quotaOf(ctx context.Context, objects Objects, req admission.Requ
 	return q, nil
 }
 
-// grantedLimit finds the limit of the ZoneGrants that apply to a namespace, and the grant that has it: nil if none has. Grants that name the
-// namespace go before those of all; of several, the highest limit counts, and of equal ones the first by name.
+// grantedLimit returns the limit of the ZoneGrants that apply to a namespace, and the grant that has it: nil if none has. Grants that name
+// the namespace go before those of all; of several, the highest limit counts, and of equal ones the first by name.
 func grantedLimit(grants []*v1beta1.ZoneGrant, namespace string, limitOf func(*v1beta1.NamespaceLimits) *int32) (from *v1beta1.ZoneGrant, limit int) {
 	named := false
 	for _, g := range grants {
@@ -176,10 +176,10 @@ const (
 	clusterKind  = "Bind9Cluster"
 )
 
-// weigh decides as how many an object counts: as one, or as its endpoints, or more if that takes more memory than so many of common size. Caches hold
-// its labels, its former names, of which a zone has none, and its spec, here as JSON. The controller has an entry for each label, each value of a
-// list, and each name above a name: there are no more of these than commas, and dots (countDots). A cluster counts as the instances that it asks for.
-// Kinds without a limit count as nothing.
+// weigh returns how many an object counts as: as one, or as its endpoints, or more if that takes more memory than so many of common size.
+// Caches hold its labels, its former names, of which a zone has none, and its spec, here as JSON. The controller has an entry for each label,
+// each value of a list, and each name above a name: there are no more of these than commas, and dots (countDots). A cluster counts as the
+// instances that it asks for. Kinds without a limit count as nothing.
 func weigh(o any) (namespace, kind string, n int) {
 	endpoints, sizeEach, entriesEach, times := 0, 1<<10, 16, 1
 	var meta metav1.Object
@@ -288,7 +288,7 @@ type objectCounts struct {
 	kinds map[string]map[string]count // by namespace
 }
 
-// of is the count of a namespace and kind; without a kind, of all records and endpoints.
+// of returns the count of a namespace and kind; without a kind, of all records and endpoints.
 func (c *objectCounts) of(namespace, kind string) (n count) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -94,12 +94,12 @@ func newReadBudget(senders int) flowcontrol.PassiveRateLimiter {
 
 type senderKey struct{}
 
-// WithSender makes a context for reviews that an address sends.
+// WithSender returns a context for reviews that an address sends.
 func WithSender(ctx context.Context, address string) context.Context {
 	return context.WithValue(ctx, senderKey{}, address)
 }
 
-// SenderOf is the address that sends the reviews of a context, "" if that is not known.
+// SenderOf returns the address that sends the reviews of a context, "" if that is not known.
 func SenderOf(ctx context.Context) string {
 	address, _ := ctx.Value(senderKey{}).(string)
 	return address

@@ -23,7 +23,7 @@ type MarkingHandler struct {
 	definitions func() (kinds.Kinds, error)
 }
 
-// NewMarkingHandler makes a handler that reviews with another one, and leaves the marks of trusted users as they are.
+// NewMarkingHandler returns a handler that reviews with another one, and leaves the marks of trusted users as they are.
 func NewMarkingHandler(reviews *Handler, trusted map[string]bool) *MarkingHandler {
 	definitions := sync.OnceValues(func() (kinds.Kinds, error) { return kinds.Load(manifests.Definitions()) })
 	return &MarkingHandler{mark.NewHandler(reviews.objects.zoneCache(), trusted), reviews, definitions}
@@ -45,8 +45,8 @@ func (h *MarkingHandler) Handle(ctx context.Context, req admission.Request) admi
 	return reviewed.WithWarnings(marked.Warnings...)
 }
 
-// violations judges a refused object by the definition of its kind, which kube-apiserver has not asked yet: its words come first, and nothing passes
-// because of them.
+// violations returns what the definition of its kind says about a refused object, which kube-apiserver has not asked yet: its words come
+// first, and nothing passes because of them.
 func (h *MarkingHandler) violations(ctx context.Context, req admission.Request) field.ErrorList {
 	definitions, err := h.definitions()
 	kind := definitions[schema.GroupVersionKind{Group: req.Kind.Group, Version: req.Kind.Version, Kind: req.Kind.Kind}]

@@ -123,7 +123,8 @@ func findRelativeTarget(ctx context.Context, o Objects, zone *v1beta1.DNSZone, r
 	return []trap.Found{trap.New(trap.RelativeTarget, named, remark+", where nothing is declared; write it with a final dot if it is complete")}, nil
 }
 
-// zoneHiding finds the zone below another one, of its namespace and on the same cluster, from which servers answer for a name; nil if there is none.
+// zoneHiding returns the zone below another one, of its namespace and on the same cluster, from which servers answer for a name;
+// nil if there is none.
 func zoneHiding(zones *membership.Cache, zone *v1beta1.DNSZone, owner string) *v1beta1.DNSZone {
 	apex, err := declaration.ZoneName(zone.Spec.ZoneName)
 	for name := owner; err == nil && name != apex && rrset.IsSubdomain(name, apex); name = rrset.ParentName(name) {

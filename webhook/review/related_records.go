@@ -119,7 +119,7 @@ func (r *relatedObjects) size() int {
 	return n
 }
 
-// read finds out what a record declares in the zone.
+// read returns what a record declares in the zone.
 func (r *relatedObjects) read(record v1beta1.Record) (at rrset.Key, rdata []string, err error) {
 	if at.Name, err = declaration.OwnerName(record.RecordName(), r.zone.Spec.ZoneName); err != nil {
 		return at, nil, fmt.Errorf("naming the record: %w", err)
@@ -231,7 +231,7 @@ func (r *relatedObjects) collectUnder(ctx context.Context, key string, types ...
 	return nil
 }
 
-// recordsUnder finds records of the zone's namespace, and of others if the zone selects any.
+// recordsUnder returns records of the zone's namespace, and of others if the zone selects any.
 func (r *relatedObjects) recordsUnder(ctx context.Context, kind v1beta1.RecordKind, key string) ([]v1beta1.Record, error) {
 	records, err := r.objects.recordsUnder(ctx, kind, r.zone.Namespace, key)
 	if err != nil || !slices.ContainsFunc(r.zone.Spec.RecordsFrom, func(from v1beta1.RecordSource) bool { return from.NamespaceSelector != nil }) {
@@ -255,7 +255,7 @@ func (r *relatedObjects) collectEndpoints(e *v1alpha1.DNSEndpoint, key string) {
 	}
 }
 
-// all is what was collected, in any order: which comes first is decided by age.
+// all returns what was collected. Which comes first is decided by age, not by place.
 func (r *relatedObjects) all() []source.Object {
 	var all []source.Object
 	for _, record := range r.records {

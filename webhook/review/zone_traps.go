@@ -52,7 +52,7 @@ func addZoneTraps(members *membership.Cache, all []client.Object, results []Resu
 	}
 }
 
-// zonesOf finds the zones that take an object, or parts of it.
+// zonesOf returns the zones that take an object, or parts of it.
 func zonesOf(members *membership.Cache, o client.Object) (zones []*v1beta1.DNSZone) {
 	add := func(zone *v1beta1.DNSZone) {
 		if zone != nil && !slices.Contains(zones, zone) {
@@ -72,7 +72,7 @@ func zonesOf(members *membership.Cache, o client.Object) (zones []*v1beta1.DNSZo
 	return zones
 }
 
-// hostTraps finds the traps of one declaration, each once.
+// hostTraps returns the traps of one declaration, each once.
 func hostTraps(zone *v1beta1.DNSZone, built *source.Zone, d source.Declaration, field string) (found []trap.Found) {
 	if !d.Accepted || d.Key.Type != dns.TypeNS && d.Key.Type != dns.TypeMX && d.Key.Type != dns.TypeSRV {
 		return nil
@@ -96,7 +96,7 @@ func hostTraps(zone *v1beta1.DNSZone, built *source.Zone, d source.Declaration, 
 	return found
 }
 
-// policyTraps finds the trap of a declaration of a policy beside another one of its kind, which has another text.
+// policyTraps returns the trap of a declaration of a policy beside another one of its kind, which has another text.
 func policyTraps(built *source.Zone, d source.Declaration, field string) []trap.Found {
 	if !d.Accepted || d.Key.Type != dns.TypeTXT {
 		return nil

@@ -10,7 +10,7 @@ import (
 // one name, whatever the digest: the data of its DS record with SHA-256.
 type EntryPoints map[string]string
 
-// EntryPointsOf sums up the entry points that keys are. A resolver that does not support a digest type does not take a DS record with it.
+// EntryPointsOf returns the entry points that keys are. A resolver that does not support a digest type does not take a DS record with it.
 func EntryPointsOf(keys []*dns.DNSKEY) EntryPoints {
 	points := EntryPoints{}
 	for _, key := range keys {

@@ -81,9 +81,9 @@ func sameDigest(key *dns.DNSKEY, ds *dns.DS) bool {
 	return digest != nil && strings.EqualFold(digest.Digest, ds.Digest)
 }
 
-// supportedAnchors picks the DS records of a zone whose algorithm and digest are supported. Without any, the zone is Insecure (RFC 6840 section 5.2).
-// Of several digest types the strongest counts alone: unbound takes no other beside it, and SHA-1 does not count for anybody then (RFC 4509 section
-// 3). A trusted DNSKEY record counts in any case.
+// supportedAnchors returns the DS records of a zone whose algorithm and digest are supported. Without any, the zone is Insecure (RFC 6840
+// section 5.2). Of several digest types the strongest counts alone: unbound takes no other beside it, and SHA-1 does not count for anybody then
+// (RFC 4509 section 3). A trusted DNSKEY record counts in any case.
 func supportedAnchors(anchors []dns.RR, zone string) ([]*dns.DS, *finding) {
 	var all, trusted []*dns.DS
 	for _, rr := range anchors {

@@ -66,7 +66,7 @@ type requester struct {
 	sets sets
 }
 
-// read finds the key-signing keys of the zone that are to have DS records, or that there are to be none.
+// read returns the key-signing keys of the zone that are to have DS records, or that there are to be none.
 func (r *requester) read(own *set) (asked []*dns.DNSKEY, removes bool, err error) {
 	var keys []*dns.DNSKEY
 	for _, s := range append(sets{own}, r.sets...) {
@@ -169,7 +169,7 @@ func (r *requester) authenticate(anchors []dns.RR) error {
 	return nil
 }
 
-// vouches fails with the reason why anchors do not vouch for the zone's keys.
+// vouches returns why anchors do not vouch for the zone's keys.
 func (r *requester) vouches(anchors ...dns.RR) error {
 	switch v := trust(r.zone, r.apex, anchors, r.clock, r.work).verdict; v.Security {
 	case Secure, Expiring:

@@ -34,8 +34,8 @@ func (s sets) find(name string, rrtype uint16) *set {
 	return nil
 }
 
-// groupRecords makes the RRsets of a section in a zone. Signatures without their RRset are left out, like all that a resolver does not believe this
-// zone's server: other names, other classes.
+// groupRecords returns the RRsets of a section in a zone. Signatures without their RRset are left out, like all that a resolver does not
+// believe this zone's server: other names, other classes.
 func groupRecords(section []dns.RR, zone string) sets {
 	var all sets
 	byKey, signatures := map[rrset.Key]*set{}, map[rrset.Key][]*dns.RRSIG{}

@@ -87,7 +87,7 @@ func (v *verifier) accept(s *set, signature *dns.RRSIG) {
 	}
 }
 
-// check counts the checks that a signature passes before one finds something (RFC 4035 section 5.3.1). The cheap ones are first.
+// check returns how many checks a signature passes, and the finding about the next one (RFC 4035 section 5.3.1). The cheap ones are first.
 func (v *verifier) check(s *set, signature *dns.RRSIG) (passed int, f *finding) {
 	checks := []func(*set, *dns.RRSIG) *finding{v.checkForm, checkAlgorithm, v.checkKey, v.checkTime, v.checkSignature}
 	for i, check := range checks {

@@ -36,7 +36,7 @@ const (
 // Hash stands for a value: a part of the SHA-256 of its type and its canonical rdata on the wire.
 type Hash [hashText * 3 / 4]byte
 
-// HashOf hashes a value, which is canonical.
+// HashOf returns the hash of a value, which is canonical.
 func HashOf(rrtype uint16, rdata string) (h Hash) {
 	form := []byte(rdata)
 	if rr, err := rrset.ToRR(rrset.Key{Name: ".", Type: rrtype}, 0, rdata); err == nil {
@@ -226,13 +226,13 @@ func (l *Ledger) addIndex() {
 	}
 }
 
-// Of is the claim of an owner on an RRset.
+// Of returns the claim of an owner on an RRset.
 func (l Ledger) Of(owner string, rrtype uint16) (Claim, bool) {
 	c, ok := l.entries[owner].Claims[rrtype]
 	return c, ok
 }
 
-// others are the claims of all other owners than one on an RRset, by owner.
+// others returns the claims of all other owners than one on an RRset, by owner.
 func (l Ledger) others(owner string, rrtype uint16) map[string]Claim {
 	all := map[string]Claim{}
 	for _, other := range l.owners[rrtype] {
@@ -243,7 +243,7 @@ func (l Ledger) others(owner string, rrtype uint16) map[string]Claim {
 	return all
 }
 
-// OwnersOf finds the owners other than one that have claimed a value, sorted.
+// OwnersOf returns the owners other than one that have claimed a value, sorted.
 func (l Ledger) OwnersOf(rrtype uint16, rdata, but string) (owners []string) {
 	if len(l.owners[rrtype]) == 0 {
 		return nil
@@ -265,7 +265,7 @@ func joinOwners(owners []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(owners[:most], ", "), len(owners)-most)
 }
 
-// with is the rdata of the ledger with another entry of an owner; without one if that claims nothing.
+// with returns the rdata of the ledger with another entry of an owner; without one if that claims nothing.
 func (l Ledger) with(e Entry) (all []string) {
 	for owner, records := range l.records {
 		if owner != e.Owner {

@@ -27,7 +27,7 @@ func (m *memory) look(name string, read func(string) nameView) nameView {
 	return recall(&m.mu, &m.names, name, read)
 }
 
-// recall looks up what is known of a name, or reads it without holding the lock.
+// recall returns what is known of a name, or reads it without holding the lock.
 func recall[T any](mu *sync.Mutex, known *map[string]T, name string, read func(string) T) T {
 	mu.Lock()
 	found, ok := (*known)[name]

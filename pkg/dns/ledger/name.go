@@ -22,7 +22,7 @@ const (
 // errReserved is a name that cannot have a ledger because it might be one.
 var errReserved = errors.New("names with a label that begins with " + label + " are kept for ledgers")
 
-// RecordName is where the ledger of an owner name of a zone is. Both names are canonical.
+// RecordName returns where the ledger of an owner name of a zone is. Both names are canonical.
 func RecordName(zone, name string) (string, error) {
 	below, ok := below(zone, name)
 	switch {
@@ -38,7 +38,7 @@ func RecordName(zone, name string) (string, error) {
 	return record, nil
 }
 
-// DataName is the owner name that has its ledger at a name; not ok if none has.
+// DataName returns the owner name that has its ledger at a name; not ok if none has.
 func DataName(zone, record string) (string, bool) {
 	ledgers := label + "." + strings.TrimPrefix(zone, ".")
 	below, ok := below(ledgers, record)
@@ -55,7 +55,7 @@ func IsBelow(zone, name string) bool {
 	return ok
 }
 
-// below cuts an ancestor off a name: each label before it stays, with its dot; none for the ancestor itself.
+// below returns the labels of a name before those of an ancestor, each with its dot; none for the ancestor itself.
 func below(ancestor, name string) (labels string, ok bool) {
 	if !rrset.IsSubdomain(name, ancestor) {
 		return "", false

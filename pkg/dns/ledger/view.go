@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/seq"
 )
 
-// Group is the owner name whose values and ledger an RRset is among: they change in one message.
+// Group returns the owner name whose values and ledger an RRset is among: they change in one message.
 func Group(zone string, key rrset.Key) string {
 	if of, ok := DataName(zone, key.Name); ok {
 		return of
@@ -35,8 +35,8 @@ type View struct {
 	memory *memory
 }
 
-// Remember makes a View that reads a name and its ledger once for all that is asked about them. What it views must not change from then on. It is
-// safe for concurrent use.
+// Remember returns a View that reads a name and its ledger once for all that is asked about them. What it views must not change from then on. It
+// is safe for concurrent use.
 func (v View) Remember() View {
 	v.memory = &memory{}
 	return v
@@ -96,7 +96,7 @@ func (v View) All() iter.Seq[rrset.RRset] {
 // Len implements plan.Content.
 func (v View) Len() int { return seq.Count(v.All()) }
 
-// Names are all owner names that matter, with those of ledgers.
+// Names returns all owner names that matter, with those of ledgers.
 func (v View) Names() map[string]struct{} {
 	all := v.names()
 	for name := range maps.Clone(all) {
@@ -107,7 +107,7 @@ func (v View) Names() map[string]struct{} {
 	return all
 }
 
-// names are the owner names with something declared or claimed.
+// names returns the owner names with something declared or claimed.
 func (v View) names() map[string]struct{} {
 	all := map[string]struct{}{}
 	for set := range v.Declared.All() {
@@ -121,8 +121,8 @@ func (v View) names() map[string]struct{} {
 	return all
 }
 
-// Twin is the name of the ledger of an owner name, or the owner name of a ledger; empty if there is none. What is to be at one of them depends on
-// what is at the other.
+// Twin returns the name of the ledger of an owner name, or the owner name of a ledger; empty if there is none. What is to be at one of them
+// depends on what is at the other.
 func (v View) Twin(name string) string {
 	if of, ok := DataName(v.Zone, name); ok {
 		return of
@@ -345,7 +345,7 @@ func newNaming(v View, name string, ledger Ledger) naming {
 	return n
 }
 
-// unite adds to what the owner wants in an RRset what others have there. The TTL is the lowest that an owner has declared.
+// unite returns an RRset with what the owner wants in it, and what others have there. Its TTL is the lowest that an owner has declared.
 func (n naming) unite(want rrset.RRset) rrset.RRset {
 	set := rrset.New(want.Key, want.TTL, slices.Concat(want.Rdata, n.rest[want.Type])...)
 	set.Spelling = want.Spelling

@@ -122,7 +122,7 @@ func readOther(rrtype uint16, words []word, origin name) rdata {
 // lineEnds writes the line ends in a quoted word as escapes; a pair of backslashes stays as it is.
 var lineEnds = strings.NewReplacer(`\\`, `\\`, "\\\n", `\010`, "\\\r", `\013`, "\r", `\013`)
 
-// writeWords joins words as they were written, with single blanks between them, and sums up their size in bytes. In the parameters of a service,
+// writeWords returns words as they were written, with single blanks between them, and their size in bytes. In the parameters of a service,
 // key="value" is one word (RFC 9460 section 2.1).
 func writeWords(rrtype uint16, words []word) (written string, size int) {
 	var out strings.Builder
@@ -331,7 +331,7 @@ func readGeneric(rrtype uint16, words []word) (rdata, error) {
 	return rdata{text: text, spelled: spellGeneric(key, text, digits.String()), size: size, hosts: hosts[len(hosts)-1:]}, nil
 }
 
-// spellGeneric spells a name at the end of canonical text as the bytes spell it; empty if that is the same.
+// spellGeneric returns canonical text that ends in a name as the bytes spell it, empty if that is the same.
 func spellGeneric(key rrset.Key, text, digits string) string {
 	host, named := rrset.HostOf(key.Type, text)
 	if !named {

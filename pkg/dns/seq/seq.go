@@ -40,7 +40,7 @@ func FlatMap[A, B any](all iter.Seq[A], of func(A) iter.Seq[B]) iter.Seq[B] {
 	}
 }
 
-// Count counts the elements.
+// Count returns the number of elements.
 func Count[T any](all iter.Seq[T]) (count int) {
 	for range all {
 		count++

@@ -14,9 +14,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/releases"
 )
 
-// Check finds what is wrong with the specifications of an instance and its cluster by themselves, before anything is made of them: why its objects
-// could not be made, and that its version may have no image. Files that ConfigMaps replace are not checked. The error joins one for each field, which
-// begins with the field as the instance or its options have it: "allowTransfer[0]: …".
+// Check returns what is wrong with the specifications of an instance and its cluster by themselves, before anything is made of them: why its
+// objects could not be made, and that its version may have no image. Files that ConfigMaps replace are not checked. The error joins one for
+// each field, which begins with the field as the instance or its options have it: "allowTransfer[0]: …".
 func (w Workload) Check() error {
 	_, configErr := w.Config().render()
 	_, podErr := w.podSpec("")

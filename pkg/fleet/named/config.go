@@ -31,7 +31,7 @@ type Layout struct {
 	Port, ControlPort, StatisticsPort, NoticePort int
 }
 
-// PodLayout is the layout inside an instance's pods.
+// PodLayout returns the layout inside an instance's pods.
 func PodLayout() Layout {
 	return Layout{
 		ConfigDir: layout.ConfigDir, KeyDir: layout.KeyDir, CacheDir: layout.CacheDir, ZonesDir: layout.ZonesDir, RunDir: layout.RunDir,
@@ -52,8 +52,8 @@ type Config struct {
 	ACLs map[string]v1beta1.AddressMatchList
 }
 
-// Render writes each configuration file, by name. The error names every field that cannot be rendered and wraps ErrConfig: only a change of the
-// specification can help.
+// Render returns the content of each configuration file by name. The error names every field that cannot be rendered
+// and wraps ErrConfig: only a change of the specification can help.
 func Render(c Config) (map[string]string, error) {
 	files, err := c.render()
 	if err != nil {
@@ -109,7 +109,7 @@ logging {
 	return b.String()
 }
 
-// keyRoles are the keys that a server needs: only primaries take updates.
+// keyRoles returns the keys that a server needs: only primaries take updates.
 func (c Config) keyRoles() []KeyRole {
 	if c.Role.Normalize() == v1beta1.RolePrimary {
 		return []KeyRole{KeyUpdate, KeyTransfer}

@@ -141,7 +141,7 @@ func (w Workload) bindcarArgs() []string {
 	return args
 }
 
-// restrictedContext is what Pod Security Standards' level "restricted" asks of a container, and a read-only root.
+// restrictedContext returns what Pod Security Standards' level "restricted" asks of a container, and a read-only root.
 func restrictedContext() *corev1ac.SecurityContextApplyConfiguration {
 	return corev1ac.SecurityContext().
 		WithAllowPrivilegeEscalation(false).

@@ -23,7 +23,8 @@ type KeySettings struct {
 	Rotation v1beta1.RNDCKeyConfig
 }
 
-// ClusterKeys are the settings of a cluster: those of its primaries, else of its secondaries; the reference also that of the options for all.
+// ClusterKeys returns the settings of a cluster: those of its primaries, else of its secondaries; the reference also that of
+// the options for all.
 func ClusterKeys(spec *v1beta1.Bind9ClusterSpec) KeySettings {
 	primary := spec.Primary.EffectiveRNDCKey()
 	settings := KeySettings{Rotation: ptr.Deref(cmp.Or(primary, spec.Secondary.EffectiveRNDCKey()), v1beta1.RNDCKeyConfig{})}
@@ -31,7 +32,7 @@ func ClusterKeys(spec *v1beta1.Bind9ClusterSpec) KeySettings {
 	return settings
 }
 
-// StandaloneKeys are the settings of an instance without a cluster.
+// StandaloneKeys returns the settings of an instance without a cluster.
 func StandaloneKeys(spec *v1beta1.Bind9InstanceSpec) KeySettings {
 	key := ptr.Deref(spec.EffectiveRNDCKey(), v1beta1.RNDCKeyConfig{})
 	return KeySettings{Rotation: key, Ref: cmp.Or(key.SecretRef, ptr.Deref(spec.Config, v1beta1.Bind9Config{}).RNDCSecretRef)}
@@ -39,7 +40,7 @@ func StandaloneKeys(spec *v1beta1.Bind9InstanceSpec) KeySettings {
 
 var keyStatement = regexp.MustCompile(`^\s*key\s+"?([A-Za-z0-9_./:-]+)"?\s*\{`)
 
-// statementData lays a key statement of named out as KeyData does; nil if the text is none.
+// statementData returns a key statement of named as KeyData lays a key out; nil if the text is none.
 func statementData(text []byte) map[string][]byte {
 	name := keyStatement.FindSubmatch(text)
 	algorithm, value, ok := rndc.ParseKeyClause(text)
@@ -90,7 +91,7 @@ func (w Workload) ignoredKeys(note func(set bool, text string)) {
 	note(ptr.Deref(w.effectiveKey(), v1beta1.RNDCKeyConfig{}).Secret != nil, "rndcKey.secret: keys are made in Secrets with names of their own")
 }
 
-// effectiveKey is the instance's rndc key, else its role's.
+// effectiveKey returns the instance's rndc key, else its role's.
 func (w Workload) effectiveKey() *v1beta1.RNDCKeyConfig {
 	role := w.roleConfig()
 	return cmp.Or(w.Instance.Spec.EffectiveRNDCKey(), role.EffectiveRNDCKey())

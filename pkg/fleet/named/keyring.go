@@ -22,7 +22,7 @@ import (
 // keysEntry is an entry of a key ring's Secret, beside layout.KeyNamesEntry and those of a key, which are of the one to sign with.
 const keysEntry = "keys.json"
 
-// KeyringSecretName names the Secret with the key ring of the cluster or standalone instance called owner.
+// KeyringSecretName returns the name of the Secret with the key ring of the cluster or standalone instance called owner.
 func KeyringSecretName(owner string, role KeyRole) string {
 	return owner + "-" + string(role) + "-keyring"
 }
@@ -55,7 +55,7 @@ type RingKey struct {
 	Since time.Time `json:"since"`
 }
 
-// Active is the key that clients sign with; nil in a ring that was never used.
+// Active returns the key that clients sign with; nil in a ring that was never used.
 func (r Keyring) Active() *wire.Key {
 	if len(r.Keys) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func (r Keyring) Active() *wire.Key {
 	return &wire.Key{Name: k.Name, Algorithm: k.Algorithm, Secret: k.Secret}
 }
 
-// Names lists the names of the ring's keys, the active one also by itself.
+// Names returns the ring's names.
 func (r Keyring) Names() layout.KeyNames {
 	names := layout.KeyNames{Revision: r.Revision}
 	for i, k := range r.Keys {
@@ -76,8 +76,9 @@ func (r Keyring) Names() layout.KeyNames {
 	return names
 }
 
-// Clauses writes the ring as clauses of named.conf: its keys, each under its name on the wire and also the one that it was given, which belongs to
-// the older of two that share it; and the ACL that names them. All stand in one file, so that named never sees one without the other.
+// Clauses returns the ring as clauses of named.conf: its keys, each under its name on the wire and also the one that it was
+// given, which belongs to the older of two that share it; and the ACL that names them. All stand in one file, so that
+// named never sees one without the other.
 func (r Keyring) Clauses(role KeyRole) string {
 	var b, list strings.Builder
 	taken := map[string]bool{}
@@ -106,7 +107,7 @@ func (r Keyring) Clauses(role KeyRole) string {
 	return b.String()
 }
 
-// Data writes the ring as the entries of its Secret. KeyFromSecret reads the key to sign with.
+// Data returns the ring as the entries of its Secret. KeyFromSecret reads the key to sign with.
 func (r Keyring) Data(role KeyRole) (map[string][]byte, error) {
 	keys, err := json.Marshal(r)
 	if err != nil {
@@ -135,7 +136,7 @@ func KeyringFromSecret(secret *corev1.Secret) (Keyring, error) {
 	return r, nil
 }
 
-// NewKeyring begins a ring with a key, under the name that it was given.
+// NewKeyring returns the ring that begins with a key, under the name that it was given.
 func NewKeyring(role KeyRole, key *wire.Key, now time.Time) (Keyring, error) {
 	r := Keyring{Keys: []RingKey{ringKey(key, key.Name, now)}}
 	return r, r.renewRevision(role)

@@ -27,8 +27,8 @@ type KeyFacts struct {
 	Signing func(name string) bool
 }
 
-// Follow takes the ring one step closer to its source; changed is false when there is none to make yet, or none any more. Each step is safe by
-// itself, so that whoever stops between two of them, or makes one twice, breaks nothing:
+// Follow returns the ring one step closer to its source; changed is false when there is none to make yet, or none any more.
+// Each step is safe by itself, so that whoever stops between two of them, or makes one twice, breaks nothing:
 //
 //   - accept: a key that is new in the source joins the ring behind the one that clients sign with
 //   - switch: it comes first once every server has loaded it
@@ -64,14 +64,14 @@ func (r Keyring) Follow(role KeyRole, source *wire.Key, facts KeyFacts, now time
 // Settled reports whether the ring has followed its source to the end.
 func (r Keyring) Settled(source *wire.Key) bool { return len(r.Keys) == 1 && r.indexOf(source) == 0 }
 
-// indexOf finds the source's key in the ring, -1 when it has none like it.
+// indexOf returns the index of the source's key in the ring, -1 when it has none like it.
 func (r Keyring) indexOf(source *wire.Key) int {
 	return slices.IndexFunc(r.Keys, func(k RingKey) bool {
 		return k.Given == source.Name && k.Algorithm == source.Algorithm && k.Secret == source.Secret
 	})
 }
 
-// RotateAt is when the ring's key is due to be replaced; nil without autoRotate.
+// RotateAt returns when the ring's key is due to be replaced; nil without autoRotate.
 func (r Keyring) RotateAt(settings v1beta1.RNDCKeyConfig) *metav1.Time {
 	interval, err := settings.Interval()
 	if !settings.AutoRotate || err != nil || len(r.Keys) == 0 {
@@ -80,7 +80,7 @@ func (r Keyring) RotateAt(settings v1beta1.RNDCKeyConfig) *metav1.Time {
 	return new(metav1.NewTime(r.Keys[0].Since.Add(interval)))
 }
 
-// Rotation is the ring's history and future for an instance's status. own says that the key is not a user's.
+// Rotation returns the ring's history and future for an instance's status. own says that the key is not a user's.
 func (r Keyring) Rotation(settings v1beta1.RNDCKeyConfig, own bool) *v1beta1.RNDCKeyRotationStatus {
 	if len(r.Keys) == 0 {
 		return nil
@@ -106,7 +106,7 @@ type GuestKey struct {
 // maxGuestSecret bounds the secret of a guest's key in bytes. HMACs hash what is longer than their block of at most 128.
 const maxGuestSecret = 128
 
-// NewGuestKey makes the key of a provider's secondaries as servers get it. The error wraps ErrKey.
+// NewGuestKey returns the key of a provider's secondaries as servers get it. The error wraps ErrKey.
 func NewGuestKey(namespace, provider string, key *wire.Key) (GuestKey, error) {
 	name, err := serving.GuestKeyName(namespace, provider)
 	if err != nil {
@@ -124,8 +124,8 @@ func NewGuestKey(namespace, provider string, key *wire.Key) (GuestKey, error) {
 	return GuestKey{Name: name, Algorithm: key.Algorithm, Secret: base64.StdEncoding.EncodeToString(secret)}, nil
 }
 
-// FollowGuests gives the ring these guests; changed is false if it has them, or if its own keys are changing: servers take one change after the
-// other, and guests come second.
+// FollowGuests returns the ring with these guests; changed is false if it has them, or if its own keys are changing: servers take
+// one change after the other, and guests come second.
 func (r Keyring) FollowGuests(role KeyRole, source *wire.Key, guests []GuestKey) (next Keyring, changed bool, err error) {
 	if slices.Equal(r.Guests, guests) || !r.Settled(source) {
 		return r, false, nil

@@ -35,22 +35,22 @@ const (
 	KeyClauseEntry    = "key.conf"
 )
 
-// UpdateKeySecretName names the Secret, in the instance's namespace, with the key to update its zones with.
+// UpdateKeySecretName returns the name, in the instance's namespace, of the Secret with the key to update its zones with.
 func UpdateKeySecretName(instance *v1beta1.Bind9Instance) string {
 	return KeyringSecretName(serving.KeyOwner(instance), KeyUpdate)
 }
 
-// TransferKeySecretName names the Secret, in the instance's namespace, with the key to transfer its zones with.
+// TransferKeySecretName returns the name, in the instance's namespace, of the Secret with the key to transfer its zones with.
 func TransferKeySecretName(instance *v1beta1.Bind9Instance) string {
 	return KeyringSecretName(serving.KeyOwner(instance), KeyTransfer)
 }
 
-// KeySecretName names the Secret that a key of the cluster or standalone instance called owner comes from.
+// KeySecretName returns the name of the Secret that a key of the cluster or standalone instance called owner comes from.
 func KeySecretName(owner string, role KeyRole) string {
 	return owner + "-" + string(role) + "-key"
 }
 
-// NewKey makes a random key of 256 bits for the cluster or standalone instance called owner.
+// NewKey returns a random key of 256 bits for the cluster or standalone instance called owner.
 func NewKey(namespace, owner string, role KeyRole) (*wire.Key, error) {
 	var secret [32]byte
 	if _, err := rand.Read(secret[:]); err != nil {
@@ -63,7 +63,7 @@ func NewKey(namespace, owner string, role KeyRole) (*wire.Key, error) {
 	}, nil
 }
 
-// KeyData lays a key out as the entries of its Secret.
+// KeyData returns a key as the entries of its Secret.
 func KeyData(key *wire.Key) map[string][]byte {
 	algorithm := strings.TrimSuffix(key.Algorithm, ".")
 	return map[string][]byte{

@@ -64,7 +64,7 @@ func checkMounts(c *corev1ac.ContainerApplyConfiguration, volumes map[string]boo
 	return nil
 }
 
-// placeOf is where a mount is: images have /run at /var/run as well.
+// placeOf returns where a mount is: images have /run at /var/run as well.
 func placeOf(mountPath string) string {
 	at := path.Clean("/" + mountPath)
 	if within, ok := strings.CutPrefix(at+"/", "/var/run/"); ok {
@@ -95,8 +95,8 @@ var ownPlaces = map[string]string{
 	apiAccessDir: volumeAPIAccess, lockstepBinary: "",
 }
 
-// hiddenPlace finds which of the pod's own places a mount would cover, from above or from within; empty for none. What is beside the zones within
-// layout.CacheDir is the user's.
+// hiddenPlace returns which of the pod's own places a mount would cover, from above or from within; empty for none. What is beside the
+// zones within layout.CacheDir is the user's.
 func hiddenPlace(volume, at string) string {
 	isWithin := func(inner, outer string) bool {
 		return strings.HasPrefix(inner+"/", strings.TrimSuffix(outer, "/")+"/")

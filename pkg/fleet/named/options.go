@@ -235,7 +235,8 @@ func firstList[T ~[]string](over, base T) T {
 	return base
 }
 
-// overlay lays over on base: every field that it sets goes before base's own. Either may be nil, and so is the result when both are.
+// overlay returns base with every field that over sets in place of its own. Either may be nil, and so is the result when both
+// are.
 func overlay[T any](base, over *T) *T {
 	if base == nil || over == nil {
 		return cmp.Or(over, base)
@@ -253,7 +254,7 @@ func overlay[T any](base, over *T) *T {
 	return merged
 }
 
-// fieldsOf takes the JSON form of an API value apart, by field; fields that are not set are left out.
+// fieldsOf returns the JSON form of an API value, by field; fields that are not set are left out.
 func fieldsOf(value any) map[string]json.RawMessage {
 	fields := map[string]json.RawMessage{}
 	text, err := json.Marshal(value)
@@ -266,7 +267,7 @@ func fieldsOf(value any) map[string]json.RawMessage {
 	return fields
 }
 
-// firstSlice is the first list that has anything in it.
+// firstSlice returns the first list that has anything in it.
 func firstSlice[T any](lists ...[]T) []T {
 	for _, list := range lists {
 		if len(list) > 0 {

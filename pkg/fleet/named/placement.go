@@ -52,7 +52,7 @@ func (w Workload) place(pod *corev1ac.PodSpecApplyConfiguration) error {
 	return nil
 }
 
-// labelsOfPods are those of the instance's pods. Its own count for more than those that are added.
+// labelsOfPods returns those of the instance's pods. Its own count for more than those that are added.
 func (w Workload) labelsOfPods() map[string]string {
 	labels := map[string]string{}
 	for _, c := range w.serverConfigs() {
@@ -62,7 +62,7 @@ func (w Workload) labelsOfPods() map[string]string {
 	return labels
 }
 
-// annotationsOfPods are those of the instance's pods, of which these are its own.
+// annotationsOfPods returns those of the instance's pods, of which these are its own.
 func (w Workload) annotationsOfPods(own map[string]string) map[string]string {
 	annotations := map[string]string{}
 	for _, c := range w.serverConfigs() {
@@ -84,7 +84,7 @@ func (w Workload) resources() (*corev1ac.ResourceRequirementsApplyConfiguration,
 	return toApply[corev1ac.ResourceRequirementsApplyConfiguration](merged)
 }
 
-// spreadConstraints are these rules, or the default if there are none. An empty list is one.
+// spreadConstraints returns these rules, or the default if there are none. An empty list is one.
 func (w Workload) spreadConstraints(rules []v1beta1.SpreadRule) []*corev1ac.TopologySpreadConstraintApplyConfiguration {
 	if rules == nil {
 		rules = defaultSpread
@@ -101,7 +101,7 @@ func (w Workload) spreadConstraints(rules []v1beta1.SpreadRule) []*corev1ac.Topo
 	return constraints
 }
 
-// spreadLabels are the labels of the pods that a rule spreads.
+// spreadLabels returns the labels of the pods that a rule spreads.
 func (w Workload) spreadLabels(scope v1beta1.SpreadScope) map[string]string {
 	cluster := w.Instance.Spec.ClusterRef
 	switch {

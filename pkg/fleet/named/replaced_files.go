@@ -90,7 +90,7 @@ func (r *conffileReader) expand(all []conffile.Statement) (out []conffile.Statem
 	return out, nil
 }
 
-// resolve finds which of the files a path names, which may be a pattern. It notes a path that leads elsewhere.
+// resolve returns which of the files a path names, which may be a pattern. It notes a path that leads elsewhere.
 func (r *conffileReader) resolve(name string) (found []string) {
 	for file := range r.files {
 		if ok, err := path.Match(path.Clean(name), layout.ConfigDir+"/"+file); ok && err == nil {
@@ -168,7 +168,7 @@ func (c replacedConfig) checkIncludes() error {
 	return errors.Join(problems...)
 }
 
-// blamed is the file that is named where either may be meant: the one with the options, if it is a user's.
+// blamed returns the file that is named where either may be meant: the one with the options, if it is a user's.
 func (c replacedConfig) blamed() string {
 	if c.replaced[OptionsFile] != "" && c.reader.included[OptionsFile] {
 		return OptionsFile
@@ -283,7 +283,7 @@ func listens(options []conffile.Statement) (is, isSet bool) {
 	return is, isSet
 }
 
-// withReplacements are the configuration files as pods have them.
+// withReplacements returns the configuration files as pods have them.
 func (w Workload) withReplacements(files map[string]string) map[string]string {
 	files = maps.Clone(files)
 	maps.Copy(files, w.Replacements)

@@ -28,9 +28,9 @@ func Exposed(spec corev1.ServiceSpec) bool {
 	return spec.Type == corev1.ServiceTypeLoadBalancer || spec.Type == corev1.ServiceTypeNodePort || len(spec.ExternalIPs) > 0
 }
 
-// Services makes the stable address of an instance and, if that is exposed by its specification or by what others have added to the live Service,
-// another Service inside of the Kubernetes cluster for the sidecar: what is exposed has port 53 alone. The specifications can change everything but
-// the ports and the selector; of the ports they can choose the nodePort. The error wraps ErrConfig.
+// Services returns the stable address of an instance and, if that is exposed by its specification or by what others have added to the
+// live Service, another Service inside of the Kubernetes cluster for the sidecar: what is exposed has port 53 alone. The specifications
+// can change everything but the ports and the selector; of the ports they can choose the nodePort. The error wraps ErrConfig.
 func (w Workload) Services(live corev1.ServiceSpec) (service, sidecar *corev1ac.ServiceApplyConfiguration, err error) {
 	config := w.serviceConfig()
 	adjust := ptr.Deref(config.Spec, corev1.ServiceSpec{})

@@ -21,7 +21,7 @@ const leastLifetime = 14 * day
 
 const day = 24 * 60 * 60
 
-// signingConfig is how zones that say nothing else are signed; nil when they are not.
+// signingConfig returns how zones that say nothing else are signed; nil when they are not.
 func signingConfig(o v1beta1.Bind9Config) *v1beta1.DNSSECSigningConfig {
 	dnssec := ptr.Deref(o.DNSSEC, v1beta1.DNSSECConfig{})
 	switch {
@@ -33,7 +33,7 @@ func signingConfig(o v1beta1.Bind9Config) *v1beta1.DNSSECSigningConfig {
 	return nil
 }
 
-// SigningPolicy is the dnssec-policy of zones that name none themselves; clause.PolicyNone when they are not signed.
+// SigningPolicy returns the dnssec-policy of zones that name none themselves; clause.PolicyNone when they are not signed.
 func SigningPolicy(o v1beta1.Bind9Config) string {
 	s := signingConfig(o)
 	switch {
@@ -83,7 +83,7 @@ var algorithms = map[string]string{
 	"ED25519": "ed25519", "ED448": "ed448", "RSASHA256": "rsasha256", "RSASHA512": "rsasha512",
 }
 
-// policyKeys writes one key for everything, or one for keys and one for the zone when either is to be rolled.
+// policyKeys returns one key for everything, or one for keys and one for the zone when either is to be rolled.
 func policyKeys(s *v1beta1.DNSSECSigningConfig) (string, error) {
 	algorithm, ok := algorithms[strings.ToUpper(s.Algorithm)]
 	if !ok {

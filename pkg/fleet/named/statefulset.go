@@ -26,7 +26,7 @@ import (
 // learn that it is back.
 const minReadySeconds = 5
 
-// Replicas is the number of pods that an instance asks for, 1 when it does not say.
+// Replicas returns the number of pods that an instance asks for, 1 when it does not say.
 func Replicas(instance *v1beta1.Bind9Instance) int32 { return ptr.Deref(instance.Spec.Replicas, 1) }
 
 // StatefulSet runs the instance's pods. The error wraps ErrConfig.
@@ -155,8 +155,8 @@ func (w Workload) DisruptionBudget(owner *metav1ac.OwnerReferenceApplyConfigurat
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(w.peerLabels())))
 }
 
-// peerLabels are the labels of the servers that can stand in for one another: those of a cluster that have the same role, or a standalone instance's
-// pods.
+// peerLabels returns the labels of the servers that can stand in for one another: those of a cluster that have the same role, or
+// a standalone instance's pods.
 func (w Workload) peerLabels() map[string]string {
 	if cluster := w.Instance.Spec.ClusterRef; cluster != "" {
 		return map[string]string{LabelName: AppName, LabelManagedBy: Manager, v1beta1.ClusterLabel: cluster, v1beta1.RoleLabel: string(w.role())}
@@ -164,7 +164,7 @@ func (w Workload) peerLabels() map[string]string {
 	return SelectorLabels(w.Instance.Name)
 }
 
-// setLabels are the selector of the StatefulSet, which cannot be changed.
+// setLabels returns the selector of the StatefulSet, which cannot be changed.
 func (w Workload) setLabels() map[string]string {
 	return map[string]string{LabelName: AppName, serving.LabelInstance: w.Instance.Name}
 }

@@ -101,8 +101,8 @@ func (w Workload) keysVolume(name, entry string) *corev1ac.VolumeApplyConfigurat
 	return corev1ac.Volume().WithName(name).WithProjected(projected)
 }
 
-// CertificateSecretName names the Secret, in the instance's namespace, with the serving certificate of its sidecars. It is of the type
-// kubernetes.io/tls.
+// CertificateSecretName returns the name, in the instance's namespace, of the Secret with the serving certificate of its
+// sidecars. It is of the type kubernetes.io/tls.
 func CertificateSecretName(instance string) string { return instance + "-bindcar-tls" }
 
 func keyToPath(key, path string) *corev1ac.KeyToPathApplyConfiguration {
@@ -112,7 +112,7 @@ func keyToPath(key, path string) *corev1ac.KeyToPathApplyConfiguration {
 // needsAPIAccess reports whether the sidecar may have to keep the keys that sign a zone: those of secondaries never do.
 func (w Workload) needsAPIAccess() bool { return w.role() == v1beta1.RolePrimary }
 
-// apiAccessVolume is what Kubernetes mounts into every container by itself, here for the sidecar alone.
+// apiAccessVolume returns what Kubernetes mounts into every container by itself, here for the sidecar alone.
 func apiAccessVolume() *corev1ac.VolumeApplyConfiguration {
 	namespace := corev1ac.DownwardAPIVolumeFile().WithPath("namespace").
 		WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.namespace"))
@@ -123,7 +123,7 @@ func apiAccessVolume() *corev1ac.VolumeApplyConfiguration {
 	))
 }
 
-// cacheVolume holds the zones; nil when the StatefulSet makes a claim for each pod.
+// cacheVolume returns nil when the StatefulSet makes a claim for each pod.
 func (w Workload) cacheVolume() (*corev1ac.VolumeApplyConfiguration, error) {
 	storage := ptr.Deref(w.Instance.Spec.Storage, v1beta1.StorageConfig{})
 	if storage.StorageType == v1beta1.StoragePersistentVolumeClaim {

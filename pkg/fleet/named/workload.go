@@ -41,7 +41,8 @@ const (
 	Manager = "lockstep"
 )
 
-// ServiceAccountName is that of an instance's pods. Every instance has one of its own, so that each can be given what it alone needs.
+// ServiceAccountName returns that of an instance's pods. Every instance has one of its own, so that each can be given what it
+// alone needs.
 func ServiceAccountName(instance string) string { return instance + "-bind9" }
 
 // ChecksumAnnotation on a pod template is the digest of all that named reads only when it starts.
@@ -53,7 +54,8 @@ type Images struct {
 	Bindcar string
 }
 
-// SidecarImage is the image of sidecars that goes with an image of Lockstep: NAME-sidecar, with the same tag. Two images have no digest in common.
+// SidecarImage returns the image of sidecars that goes with an image of Lockstep: NAME-sidecar, with the same tag. Two images have no digest
+// in common.
 func SidecarImage(lockstep string) (string, error) {
 	image, _, digest := strings.Cut(lockstep, "@")
 	name, tag, tagged := strings.Cut(path.Base(image), ":")
@@ -79,7 +81,7 @@ type Workload struct {
 
 func (w Workload) role() v1beta1.ServerRole { return w.Instance.Spec.Role.Normalize() }
 
-// roleConfig is the cluster's configuration for the instance's role.
+// roleConfig returns the cluster's configuration for the instance's role.
 func (w Workload) roleConfig() v1beta1.RoleConfig {
 	if w.role() == v1beta1.RolePrimary {
 		return ptr.Deref(w.Cluster.Primary, v1beta1.RoleConfig{})
@@ -87,7 +89,7 @@ func (w Workload) roleConfig() v1beta1.RoleConfig {
 	return ptr.Deref(w.Cluster.Secondary, v1beta1.RoleConfig{})
 }
 
-// Config is the configuration that the instance's servers run with.
+// Config returns the configuration that the instance's servers run with.
 func (w Workload) Config() Config {
 	return Config{
 		Layout:  PodLayout(),
@@ -98,7 +100,8 @@ func (w Workload) Config() Config {
 	}
 }
 
-// mergedOptions are the cluster's, those of the instance's role in it, and the instance's own: the later goes before the earlier.
+// mergedOptions returns the cluster's, those of the instance's role in it, and the instance's own: the later goes before the
+// earlier.
 func (w Workload) mergedOptions() v1beta1.Bind9Config {
 	role := MergeOptions(w.Cluster.Global, &v1beta1.Bind9Config{AllowTransfer: w.roleConfig().AllowTransfer})
 	return MergeOptions(&role, w.Instance.Spec.Config)
@@ -109,7 +112,8 @@ func (w Workload) MaxRecordsPerType() int32 {
 	return ptr.Deref(w.mergedOptions().MaxRecordsPerType, v1beta1.DefaultMaxRecordsPerType)
 }
 
-// bindcarConfig is the sidecar's configuration: each setting is the instance's, else the one among its options, else the cluster's.
+// bindcarConfig returns the sidecar's configuration: each setting is the instance's, else the one among its options, else the
+// cluster's.
 func (w Workload) bindcarConfig() v1beta1.BindcarConfig {
 	return ptr.Deref(overlay(w.mergedOptions().BindcarConfig, w.Instance.Spec.BindcarConfig), v1beta1.BindcarConfig{})
 }
@@ -118,7 +122,7 @@ func (w Workload) configMapRefs() v1beta1.ConfigMapRefs {
 	return ptr.Deref(cmp.Or(w.Instance.Spec.ConfigMapRefs, w.Cluster.ConfigMapRefs), v1beta1.ConfigMapRefs{})
 }
 
-// ReplacedFiles are the configuration files that are a user's: the name of the ConfigMap for each.
+// ReplacedFiles returns the configuration files that are a user's: the name of the ConfigMap for each.
 func (w Workload) ReplacedFiles() map[string]string {
 	refs := w.configMapRefs()
 	files := map[string]string{MainFile: refs.NamedConf, OptionsFile: refs.NamedConfOptions, ZonesFile: refs.NamedConfZones}
@@ -130,7 +134,7 @@ func (w Workload) imageConfig() v1beta1.ImageConfig {
 	return ptr.Deref(cmp.Or(w.Instance.Spec.Image, w.Cluster.Image), v1beta1.ImageConfig{})
 }
 
-// bind9Image is the image asked for, else the default one with the tag of the version asked for.
+// bind9Image returns the image asked for, else the default one with the tag of the version asked for.
 func (w Workload) bind9Image() string {
 	if image := w.imageConfig().Image; image != "" {
 		return image
@@ -138,7 +142,7 @@ func (w Workload) bind9Image() string {
 	return w.Images.Bind9.Of(w.version())
 }
 
-// release is the release of BIND that runs, as far as a tag or the specification says so; it is empty if neither does.
+// release returns the release of BIND that runs, as far as a tag or the specification says so; it is empty if neither does.
 func (w Workload) release() releases.Release {
 	if image := w.imageConfig().Image; image != "" {
 		return releases.OfImage(image)
@@ -146,7 +150,7 @@ func (w Workload) release() releases.Release {
 	return cmp.Or(releases.OfImage(w.bind9Image()), releases.OfVersion(w.version()))
 }
 
-// version is the release of BIND that is asked for: the instance's, else the cluster's.
+// version returns the release of BIND that is asked for: the instance's, else the cluster's.
 func (w Workload) version() string {
 	return cmp.Or(w.Instance.Spec.Version, w.Cluster.Version)
 }
@@ -167,7 +171,8 @@ func (w Workload) ImageAdvice() string {
 		version, of, image, version, cmp.Or(releases.OfImage(w.Images.Bind9.Standard()), releases.Default), w.Images.Bind9.Standard())
 }
 
-// bindcarImage is the sidecar's image. The public sidecar cannot share a key that never leaves the pod, so ours stands in for it; see Ignored.
+// bindcarImage returns the sidecar's image. The public sidecar cannot share a key that never leaves the pod, so ours stands
+// in for it; see Ignored.
 func (w Workload) bindcarImage() string {
 	if image := w.bindcarConfig().Image; image != "" && !isPublicSidecar(image) {
 		return image
@@ -181,7 +186,7 @@ func isPublicSidecar(image string) bool {
 	return name == "bindcar"
 }
 
-// Ignored are the fields of the specification that have no effect, each with the reason.
+// Ignored returns the fields of the specification that have no effect, each with the reason.
 func (w Workload) Ignored() []string {
 	var ignored []string
 	note := func(set bool, text string) {
@@ -199,7 +204,7 @@ func (w Workload) Ignored() []string {
 	return ignored
 }
 
-// keyAlgorithm is that of the pod's own rndc key.
+// keyAlgorithm returns that of the pod's own rndc key.
 func (w Workload) keyAlgorithm() string {
 	key := ptr.Deref(w.effectiveKey(), v1beta1.RNDCKeyConfig{})
 	if key.Algorithm == "" {
@@ -213,7 +218,7 @@ func SelectorLabels(instance string) map[string]string {
 	return map[string]string{LabelName: AppName, serving.LabelInstance: instance, LabelManagedBy: Manager}
 }
 
-// Labels are those of every object of the instance.
+// Labels returns those of every object of the instance.
 func (w Workload) Labels() map[string]string {
 	labels := SelectorLabels(w.Instance.Name)
 	maps.Copy(labels, map[string]string{
@@ -250,7 +255,7 @@ func (w Workload) ConfigMap() (*corev1ac.ConfigMapApplyConfiguration, error) {
 		WithLabels(w.Labels()).WithOwnerReferences(w.ownerReference()).WithData(files), nil
 }
 
-// PodName names the pod of an instance that has an ordinal.
+// PodName returns the name of an instance's pod with the given ordinal.
 func PodName(instance string, ordinal int) string { return fmt.Sprintf("%s-%d", instance, ordinal) }
 
 // toApply turns an API value into its apply configuration; the two have the same JSON form.
@@ -271,7 +276,7 @@ func pullSecrets(names []string) []*corev1ac.LocalObjectReferenceApplyConfigurat
 	return out
 }
 
-// ServiceAccount is what the instance's sidecars are to Kubernetes. What it may do is granted elsewhere.
+// ServiceAccount returns what the instance's sidecars are to Kubernetes. What it may do is granted elsewhere.
 func (w Workload) ServiceAccount() *corev1ac.ServiceAccountApplyConfiguration {
 	return corev1ac.ServiceAccount(ServiceAccountName(w.Instance.Name), w.Instance.Namespace).
 		WithLabels(w.Labels()).WithOwnerReferences(w.ownerReference()).WithAutomountServiceAccountToken(false)

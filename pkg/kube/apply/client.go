@@ -20,9 +20,10 @@ import (
 // ten minutes at most.
 const writeMemory = 15 * time.Minute
 
-// NewClient makes a client whose Get never yields an object as it was before this client last changed it. Informers lag behind the writes of their
-// own process; whoever compares with what they have takes a status that was just replaced for the present one, and leaves out the write that would
-// correct it. While the cache has an older object, Get reads from kube-apiserver. List reads from the cache alone.
+// NewClient returns a client whose Get never yields an object as it was before this client last changed it. Informers lag behind the
+// writes of their own process; whoever compares with what they have takes a status that was just replaced for the present one, and leaves
+// out the write that would correct it. While the cache has an older object, Get reads from kube-apiserver. List reads from the cache
+// alone.
 func NewClient(config *rest.Config, options client.Options) (client.Client, error) {
 	cached, err := client.New(config, options)
 	if err != nil {
@@ -118,7 +119,7 @@ func (w *ownWrites) isOutdated(o metav1.Object) bool {
 	return isOlder(o.GetResourceVersion(), w.last(o))
 }
 
-// last is the version that our last write gave an object; empty if none is known.
+// last returns the version that our last write gave an object; empty if none is known.
 func (w *ownWrites) last(o metav1.Object) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -20,7 +20,7 @@ func (o Object) IsEmpty(field string) bool {
 	return node != nil && node.Kind == yaml.ScalarNode && node.Tag == "!!null" && node.Value == ""
 }
 
-// find looks up a field's value and line; no value, and the line of the nearest thing around it, if it is not there.
+// find returns a field's value and line; no value, and the line of the nearest thing around it, if it is not there.
 func (o Object) find(field string) (*yaml.Node, int) {
 	node, line := o.node, o.node.Line
 	for _, step := range splitPath(field) {

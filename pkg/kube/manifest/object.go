@@ -78,8 +78,8 @@ func parseDocument(file string, text []byte, line int, named bool) ([]Object, er
 	return objects, err
 }
 
-// locateProblem asks kubectl's parser, whose error says where text is that belongs nowhere. The other one says where the map or list
-// around it begins.
+// locateProblem returns the error of the parser that kubectl has, which says where text is that belongs nowhere. The other one says where the map or
+// list around it begins.
 func locateProblem(text []byte, err error) error {
 	if _, kubectls := kyaml.YAMLToJSON(text); kubectls != nil && strings.Contains(err.Error(), "did not find expected") {
 		return kubectls

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Nearest guesses which of known names a mistyped one was meant to be, "" if it is like none of them. Such names differ in few letters that follow
-// each other, fewer than half of the longer one; upper and lower case count for nothing.
+// Nearest returns the one of known names that a mistyped one was probably meant to be, "" if it is like none of them. Such names differ in few
+// letters that follow each other, fewer than half of the longer one; upper and lower case count for nothing.
 func Nearest(name string, known ...string) string {
 	const few = 3
 	likely := slices.DeleteFunc(slices.Clone(known), func(other string) bool {

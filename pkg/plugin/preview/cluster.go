@@ -227,7 +227,7 @@ func (c *cluster) patch(ctx context.Context, o, live *unstructured.Unstructured)
 	return stored, c.client.Patch(ctx, stored, client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
 }
 
-// applierOf finds the field manager that has applied an object on the server's side; empty if none has.
+// applierOf returns the field manager that has applied an object on the server's side; empty if none has.
 func applierOf(live *unstructured.Unstructured) string {
 	applied := `"f:spec"`
 	if live.GetKind() == namespaceKind {
@@ -255,7 +255,7 @@ func mergePatch(o, live *unstructured.Unstructured) ([]byte, error) {
 	return jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
 }
 
-// mergeLocally guesses what an apply would store; live has no name if there is no such object, or it cannot be read.
+// mergeLocally returns what an apply would probably store; live has no name if there is no such object, or it cannot be read.
 func mergeLocally(o, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	merged := o.DeepCopy()
 	if live.GetName() == "" {

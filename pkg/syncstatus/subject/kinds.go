@@ -75,8 +75,8 @@ func ParseName(name string) (kind Kind, object string, ok bool) {
 
 var ownVersion, recordVersion, endpointVersion = syncv1.SchemeGroupVersion.String(), v1beta1.GroupVersion.String(), v1alpha1.GroupVersion.String()
 
-// Describe makes a SyncStatus of an object, without its state. To tools that look at all kinds, it is a child of the object: it has an owner, a UID
-// of its own, and nothing by which they would take it for something that a user has declared.
+// Describe returns a SyncStatus of an object, without its state. To tools that look at all kinds, it is a child of the object: it has an
+// owner, a UID of its own, and nothing by which they would take it for something that a user has declared.
 func Describe(kind, namespace, name string, uid types.UID, generation int64) *syncv1.SyncStatus {
 	version := recordVersion
 	if kind == EndpointKind.Kind {
@@ -111,8 +111,8 @@ func isTracking(label string) bool {
 	return trackingLabels[label] || slices.ContainsFunc(trackingPrefixes, func(prefix string) bool { return strings.HasPrefix(label, prefix) })
 }
 
-// LabelsOf are the labels of an object that its SyncStatus has: all but those by which a tool would take it for an object that it has applied, and
-// delete it. The map is the object's own if it has none of these.
+// LabelsOf returns the labels of an object that its SyncStatus has: all but those by which a tool would take it for an object that it has
+// applied, and delete it. The map is the object's own if it has none of these.
 func LabelsOf(o metav1.Object) map[string]string {
 	labels := o.GetLabels()
 	for label := range labels {
@@ -125,7 +125,7 @@ func LabelsOf(o metav1.Object) map[string]string {
 	return labels
 }
 
-// ownUID derives the UID of the SyncStatus of the object with a UID: always the same, of version 8 (RFC 9562, section 5.8).
+// ownUID returns the UID of the SyncStatus of the object with a UID: always the same, of version 8 (RFC 9562, section 5.8).
 func ownUID(of types.UID) types.UID {
 	if of == "" {
 		return ""

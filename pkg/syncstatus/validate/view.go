@@ -67,7 +67,7 @@ func (w *View) Of(server int, keys []rrset.Key) dnssec.Verdict {
 	return v
 }
 
-// Stamp is what an answer that a server gives now has as its Content and Serial.
+// Stamp returns what an answer that a server gives now has as its Content and Serial.
 func (w *View) Stamp(server int) (content *observe.Mirror, serial uint32) {
 	return w.zone.Servers[server].Content, w.zone.Servers[server].Serial
 }

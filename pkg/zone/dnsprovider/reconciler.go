@@ -151,7 +151,7 @@ func (r *reconciler) ownerOf(ctx context.Context, provider *v1beta1.DNSProvider)
 	return serving.OwnerOf(provider, cluster), err
 }
 
-// clusterID makes a function that reads the UID of the namespace kube-system once: no two Kubernetes clusters have the same.
+// clusterID returns a function that returns the UID of the namespace kube-system, which it remembers: no two Kubernetes clusters have the same.
 func clusterID(reader client.Reader) func(context.Context) (string, error) {
 	var known atomic.Pointer[string]
 	return func(ctx context.Context) (string, error) {

@@ -30,7 +30,7 @@ type backendSource interface {
 	Followed(zone, at client.ObjectKey) host.Backend
 }
 
-// byBackend parts the providers that have a backend without an SOA from those that are DNS servers.
+// byBackend returns the providers that have a backend without an SOA, and those that are DNS servers.
 func (e edges) byBackend(providers []*v1beta1.DNSProvider) (backends, servers []*v1beta1.DNSProvider) {
 	for _, p := range providers {
 		if e.backends != nil && e.backends.Takes(p) {
@@ -78,7 +78,7 @@ func (p zonePass) review(have plan.Content, lacking plan.Changes) (want plan.Con
 	return p.state.content.Review(have, lacking, p.now())
 }
 
-// usableBackend finds the backend of a provider, or why the zone cannot be there.
+// usableBackend returns the backend of a provider, or why the zone cannot be there.
 func (p zonePass) usableBackend(ctx context.Context, at *v1beta1.DNSProvider) (host.Backend, error) {
 	if problem := serving.ProviderProblem(at); problem != "" {
 		return nil, errors.New(problem)
@@ -129,8 +129,8 @@ func (e edges) isTakenOver(zone *v1beta1.DNSZone, at *v1beta1.DNSProvider) bool 
 	})
 }
 
-// backendOf finds the backend of a provider, nil without an error if it has none. Of one that is gone, or whose Secrets are, it is that at which the
-// zone is followed.
+// backendOf returns the backend of a provider, nil without an error if it has none. Of one that is gone, or whose Secrets are, it is that at
+// which the zone is followed.
 func (e edges) backendOf(ctx context.Context, s scope, at *v1beta1.DNSProvider) (b host.Backend, err error) {
 	if e.backends != nil && e.backends.Takes(at) {
 		b, err = e.backends.Of(ctx, at)

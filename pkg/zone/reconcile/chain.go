@@ -50,7 +50,7 @@ type registrySight struct {
 	noted string
 }
 
-// withDelegation completes a zone with what this process has decided about its DS records: caches lag behind.
+// withDelegation returns a zone with what this process has decided about its DS records: caches lag behind.
 func (s *zoneState) withDelegation(zone *v1beta1.DNSZone) *v1beta1.DNSZone {
 	if !s.chain.isKnown || zone.Status.DNSSEC == nil {
 		return zone

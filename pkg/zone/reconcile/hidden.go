@@ -14,7 +14,7 @@ import (
 // A server that holds an RRset does not always answer with it (RFC 1034 section 4.3.2): another zone that it serves may be
 // nearer to the name, or a delegation or DNAME may stand above it in this zone.
 
-// hidden finds the declared RRsets that a primary holds and does not answer with.
+// hidden returns the declared RRsets that a primary holds and does not answer with.
 func (p zonePass) hidden(ctx context.Context, primaries []primary.State) map[rrset.Key]status.Verdict {
 	hidden := map[rrset.Key]status.Verdict{}
 	// By a delegation, a DNAME or, with the zero type, a zone.
@@ -44,8 +44,8 @@ func (p zonePass) hidden(ctx context.Context, primaries []primary.State) map[rrs
 	return hidden
 }
 
-// zonesCovering lists the names of other zones on the same servers at or below which this one declares data of its own. Anybody may have zones of
-// these names elsewhere, in any number: servers are not asked about them.
+// zonesCovering returns the names of other zones on the same servers at or below which this one declares data of its own. Anybody may have
+// zones of these names elsewhere, in any number: servers are not asked about them.
 func (p zonePass) zonesCovering() []string {
 	below := p.zones.Members.ZonesBelow(p.dnsName())
 	if p.fleet != nil {

@@ -27,7 +27,7 @@ func (s scope) lacksProvider() bool {
 	return slices.ContainsFunc(s.providers, func(p *v1beta1.DNSProvider) bool { return p.UID == "" })
 }
 
-// zoneOf is a zone as its hosts see it.
+// zoneOf returns a zone as its hosts see it.
 func (e edges) zoneOf(s scope) *host.Zone {
 	zone := &host.Zone{
 		Object: s.zone, Key: s.key(), Name: s.dnsName(), Paused: s.isPaused(), Signing: s.signing,
@@ -38,7 +38,7 @@ func (e edges) zoneOf(s scope) *host.Zone {
 	return zone
 }
 
-// hostsOf is the zone on each of its servers, in their order.
+// hostsOf returns the zone on each of its servers, in their order.
 func (e edges) hostsOf(s scope, state *zoneState) []host.Host {
 	pass := &kinds.Pass{
 		Zone: e.zoneOf(s), Instances: s.instances, Providers: s.providers, DNS: e.dns, Notifier: e.sendNotify, Keys: e.keys,
@@ -51,7 +51,7 @@ func (e edges) hostsOf(s scope, state *zoneState) []host.Host {
 	return hosts
 }
 
-// restOf is how long a zone may wait until one of its hosts is checked again; zero if all notify of changes.
+// restOf returns how long a zone may wait until one of its hosts is checked again; zero if all notify of changes.
 func restOf(hosts []host.Host) (rest time.Duration) {
 	for _, h := range hosts {
 		if r := h.At().Rest; r > 0 && (rest == 0 || r < rest) {

@@ -189,7 +189,7 @@ func (s *zoneState) noteFailing(failed []primary.State, now time.Time) {
 	s.failingSince = since
 }
 
-// corrected are the RRsets that somebody else changed and that are as desired now, with the values that somebody else had added.
+// corrected returns the RRsets that somebody else changed and that are as desired now, with the values that somebody else had added.
 func corrected(primaries []primary.State, isStuck func(rrset.Key) bool) map[rrset.Key][]string {
 	corrected := map[rrset.Key][]string{}
 	for _, q := range primaries {
@@ -215,8 +215,8 @@ func (p zonePass) isGone(primaries []primary.State, key rrset.Key) bool {
 	return true
 }
 
-// touchedSince finds the objects whose status an outcome concerns: those that changed, and those about which the last one said something else. all
-// means every object.
+// touchedSince returns the objects whose status an outcome concerns: those that changed, and those about which the last one said something
+// else. all means every object.
 func touchedSince(last lastOutcome, event statuswriter.SyncCompleted) (keys []source.ObjectKey, all bool) {
 	all = event.All || !last.known || last.problem != event.Problem
 	if event.Desired == nil || last.desired == nil {
@@ -243,7 +243,7 @@ func touchedSince(last lastOutcome, event statuswriter.SyncCompleted) (keys []so
 	return slices.Collect(maps.Keys(touched)), all
 }
 
-// differingKeys finds the RRsets of which the verdicts do not say the same.
+// differingKeys returns the RRsets of which the verdicts do not say the same.
 func differingKeys(a, b map[rrset.Key]status.Verdict) map[rrset.Key]struct{} {
 	keys := map[rrset.Key]struct{}{}
 	for _, verdicts := range []map[rrset.Key]status.Verdict{a, b} {

@@ -179,7 +179,7 @@ func (p zonePass) reconcileHosts(ctx context.Context) (r reconciled) {
 	return r
 }
 
-// failed are the primaries that could not be brought along.
+// failed returns the primaries that could not be brought along.
 func (r reconciled) failed() (failed []primary.State) {
 	for _, q := range r.Primaries {
 		if q.Err != nil {
@@ -194,7 +194,7 @@ func (r reconciled) isUnreached() bool {
 	return slices.ContainsFunc(r.stored, func(out backend.Outcome) bool { return out.Err != nil })
 }
 
-// obstacle is what keeps the zone from its primaries as a whole; it holds when nothing does.
+// obstacle returns what keeps the zone from its primaries as a whole; it holds when nothing does.
 func (p zonePass) obstacle(primaries []primary.State) status.Verdict {
 	switch {
 	case !p.hasHosts():
@@ -228,7 +228,7 @@ func (p zonePass) withoutPrimary() status.Verdict {
 // key names the zone's object.
 func (s scope) key() membership.ZoneKey { return membership.KeyOfZone(s.zone) }
 
-// services are the addresses, as "IP:port", at which the Services of the zone's instances with a role serve DNS.
+// services returns where the Services of the zone's instances with a role serve DNS, as "IP:port".
 func (s scope) services(role v1beta1.ServerRole) []string {
 	var services []string
 	for _, a := range s.signing.ServiceAddresses(s.instances, role) {
@@ -259,7 +259,7 @@ func newOutcome(h host.Host) statuswriter.ServerOutcome {
 	return out
 }
 
-// behind are the pods of the servers that do not have the zone as it is now.
+// behind returns the pods of the servers that do not have the zone as it is now.
 func behind(servers []statuswriter.ServerOutcome) (pods []types.NamespacedName) {
 	for _, out := range servers {
 		if !out.Current {

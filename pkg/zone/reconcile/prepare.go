@@ -63,7 +63,7 @@ func (r *reconciler) recordArrivals(ctx context.Context, s scope) error {
 	return nil
 }
 
-// withArrivals completes a zone with the arrivals that this process has recorded.
+// withArrivals returns a zone with the arrivals that this process has recorded.
 func (s *zoneState) withArrivals(zone *v1beta1.DNSZone) *v1beta1.DNSZone {
 	if s.arrivals == nil {
 		return zone
@@ -120,7 +120,7 @@ func (p zonePass) hasMarks(o source.Object) bool {
 		(!record || o.GetAnnotations()[v1beta1.ZoneAnnotation] == p.zone.Spec.ZoneName)
 }
 
-// marksOf makes the finalizer and, for a record, the zone annotation.
+// marksOf returns the finalizer and, for a record, the zone annotation.
 func (p zonePass) marksOf(o source.Object) apply.Marks {
 	marks := apply.Marks{AddFinalizers: []string{v1beta1.Finalizer}}
 	if _, record := o.(v1beta1.Record); record {

@@ -19,8 +19,8 @@ import (
 // answerGrace is for how long a server may answer with an error, such as SERVFAIL or NOTAUTH, that passes by itself.
 const answerGrace = 10 * time.Second
 
-// failureOf judges a server's error: the failure that it is to the zone, or the zero value if it may pass by itself, because it does not last. That
-// the clocks differ passes when somebody sets one.
+// failureOf returns the failure that a server's error is to the zone; the zero value if it may pass by itself, because it does
+// not last. That the clocks differ passes when somebody sets one.
 func failureOf(err error, lasts time.Duration, message string) status.Verdict {
 	var missing *host.MissingZoneError
 	if errors.As(err, &missing) && host.IsTerminal(err) {
@@ -41,7 +41,7 @@ func (p zonePass) primaryProblem(failed []primary.State, all int) (why, failure 
 	return why, failureOf(worst.Err, p.now().Sub(p.state.failingSince[worst.At.ID]), why.Message)
 }
 
-// unprogrammedOn judges the RRsets that a primary does not serve as declared.
+// unprogrammedOn returns the verdicts about the RRsets that a primary does not serve as declared.
 func (p zonePass) unprogrammedOn(q primary.State, contests []content.Contest) map[rrset.Key]status.Verdict {
 	verdicts := p.apexOf(q.Host.Apex)
 	for key := range q.Lacking.Keys() {
@@ -61,7 +61,7 @@ func (p zonePass) unprogrammedOn(q primary.State, contests []content.Contest) ma
 	return verdicts
 }
 
-// apexOf judges the NS records that objects declare at the apex of a host that has its own there: then explain says why.
+// apexOf returns the verdict about the NS records that objects declare at the apex of a host that has its own there: then explain says why.
 func (p zonePass) apexOf(explain func(rdata string) string) map[rrset.Key]status.Verdict {
 	verdicts := map[rrset.Key]status.Verdict{}
 	key := rrset.Key{Name: p.dnsName(), Type: dns.TypeNS}

@@ -152,8 +152,8 @@ type scope struct {
 	former []scope
 }
 
-// accounts decides whose connections the pass makes. Those with a DNSProvider's servers are counted as the provider's: nobody else waits for a turn
-// there. Those with instances, which all namespaces use, are not.
+// accounts returns whose connections the pass makes. Those with a DNSProvider's servers are counted as the provider's: nobody else waits
+// for a turn there. Those with instances, which all namespaces use, are not.
 func (s scope) accounts(g *outbound.Gate) func(address string) *outbound.Account {
 	servers := s.servers
 	for _, parent := range slices.Concat(s.parents, s.former) {

@@ -14,8 +14,8 @@ import (
 // releaseTimeout is how long the deletion of an object waits for secondaries that hold its data and do not follow.
 const releaseTimeout = 30 * time.Second
 
-// release finds the objects that have no data in the zone any more. One that is deleted waits for the secondaries, so that it is known until then
-// which data was its own.
+// release returns the objects that have no data in the zone any more. One that is deleted waits for the secondaries, so that it is
+// known until then which data was its own.
 func (p zonePass) release(servers []statuswriter.ServerOutcome, isStuck func(rrset.Key) bool) []source.Object {
 	zone := p.state.content
 	zone.ForgetLeftovers(func(serial uint32) bool {
@@ -42,8 +42,9 @@ func mayHoldOlder(s statuswriter.ServerOutcome, serial uint32) bool {
 // moveTimeout is how long an object that moves to another zone waits for a primary of this one that cannot be brought along.
 const moveTimeout = 30 * time.Second
 
-// holdMoves finds the objects that another zone takes and that have to wait, each with what for, because primaries failed. They are released without
-// those in the end, if there is another one: it has the latest serial, and a primary that returns takes over its content.
+// holdMoves returns the objects that another zone takes and that have to wait, each with what for, because primaries failed.
+// They are released without those in the end, if there is another one: it has the latest serial, and a primary that
+// returns takes over its content.
 func (p zonePass) holdMoves(failed []primary.State, all int, isStuck func(rrset.Key) bool) (released []source.Object, held map[source.ObjectKey]string) {
 	moves := func(o source.Object) bool {
 		return o.GetDeletionTimestamp().IsZero() && len(p.zones.Placement(o).Taken) > 0

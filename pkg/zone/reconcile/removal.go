@@ -88,7 +88,7 @@ func (e edges) clearHosts(ctx context.Context, s scope, state *zoneState) error 
 	return errors.Join(deleteFromHosts(ctx, hosts), e.clearBackends(ctx, s, s.dnsName()))
 }
 
-// takeLeaving takes the members of a zone from the cache and picks the objects that leave it.
+// takeLeaving returns the objects that leave a zone.
 func (e edges) takeLeaving(s scope) (leaving []source.Object) {
 	members, _ := e.zones.Take(s.key(), true)
 	for _, m := range members {
@@ -102,9 +102,9 @@ func (e edges) takeLeaving(s scope) (leaving []source.Object) {
 // errEnding ends a pass over a zone on servers of others whose namespace is being deleted.
 var errEnding = errors.New("the zone's namespace is being deleted")
 
-// checkNamespace fails with errEnding if the zone is on servers of others and ends with its namespace. Kubernetes deletes what is in a namespace in
-// any order: a record that goes before its zone would be taken off servers that keep the zone. A namespace is marked before anything in it is
-// deleted, so one that is not marked now is not the reason why an object went.
+// checkNamespace returns errEnding if the zone is on servers of others and ends with its namespace. Kubernetes deletes what is in a
+// namespace in any order: a record that goes before its zone would be taken off servers that keep the zone. A namespace is marked
+// before anything in it is deleted, so one that is not marked now is not the reason why an object went.
 func (p zonePass) checkNamespace(ctx context.Context) error {
 	if len(p.providers) == 0 {
 		return nil
@@ -212,8 +212,8 @@ func (s *zoneState) noteOwned(hosts []host.Host) {
 	}
 }
 
-// formerHosts finds, before the first pass over a zone, the hosts of providers that it does not name any more and that are in its status: a process
-// before this one may have brought it there.
+// formerHosts returns, before the first pass over a zone, the hosts of providers that it does not name any more and that are in its status: a
+// process before this one may have brought it there.
 func (e edges) formerHosts(s scope, state *zoneState) []host.Host {
 	listed := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: s.zone.Namespace}}
 	for _, at := range s.zone.Status.Providers {
@@ -254,8 +254,8 @@ func (p zonePass) leaveFormerHosts(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// hostsToClear are the hosts from which a zone is to be deleted. Where values have owners, another zone of that name which has the same one deletes
-// what is not its own.
+// hostsToClear returns the hosts from which a zone is to be deleted. Where values have owners, another zone of that name which has the same one
+// deletes what is not its own.
 func (e edges) hostsToClear(s scope, state *zoneState) []host.Host {
 	state.noteOwned(e.formerHosts(s, state))
 	hosts := e.hostsOf(s, state)

@@ -31,7 +31,7 @@ const (
 	foreignInterval = host.ForeignRest
 )
 
-// requeueAfter is how long the zone may rest after the pass if nothing happens.
+// requeueAfter returns how long the zone may rest after the pass if nothing happens.
 func requeueAfter(result passResult, backoff workqueue.TypedRateLimiter[ctrl.Request], req ctrl.Request) time.Duration {
 	if result.remark != "" || result.isUnreached() || slices.ContainsFunc(result.Primaries, func(q primary.State) bool { return q.Overtaken }) {
 		return jitter(backoff.When(req))
@@ -54,7 +54,7 @@ func requeueAfter(result passResult, backoff workqueue.TypedRateLimiter[ctrl.Req
 	return after
 }
 
-// pauseAfter is how long the zone may rest if nothing happens and nothing was refused.
+// pauseAfter returns how long the zone may rest if nothing happens and nothing was refused.
 func pauseAfter(event statuswriter.SyncCompleted, backoff workqueue.TypedRateLimiter[ctrl.Request], req ctrl.Request) time.Duration {
 	stuck := len(event.Unprogrammed) > 0
 	for _, s := range event.Servers {
@@ -125,7 +125,8 @@ func (r *recoveries) record(zone membership.ZoneKey, servers []statuswriter.Serv
 	return leads, recovered
 }
 
-// leadPause is how long a zone may rest after a pass that leads on a server, which fails since a time; idleInterval for a zone that leads on none.
+// leadPause returns how long a zone may rest after a pass that leads on a server, which fails since a time; idleInterval for a
+// zone that leads on none.
 func leadPause(leads time.Time, event statuswriter.SyncCompleted) time.Duration {
 	switch {
 	case leads.IsZero() || event.Paused:

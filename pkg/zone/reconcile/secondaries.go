@@ -25,7 +25,7 @@ type followed struct {
 	paused    bool
 }
 
-// followedBy is what a server follows of all that servers of the zone do. The serial is that of the primaries on the zone's own line.
+// followedBy returns what a server follows of all that servers of the zone do. The serial is that of the primaries on the zone's own line.
 func (p zonePass) followedBy(h host.Host, all followed) followed {
 	f := followed{serial: all.serial, isKnown: all.isKnown, paused: all.paused}
 	for _, q := range all.primaries {
@@ -136,7 +136,7 @@ func (p zonePass) verify(ctx context.Context, h host.Secondary, f followed, know
 	return true, nil
 }
 
-// content is the content of the primaries on their serial.
+// content returns the content of the primaries on their serial.
 func (f followed) content(ctx context.Context) (*observe.Mirror, error) {
 	for _, q := range f.primaries {
 		if q.Err != nil {

@@ -201,7 +201,7 @@ func (r *reconciler) zonesOfPod(ctx context.Context, o client.Object) []reconcil
 	return r.zonesOfInstance(ctx, instance)
 }
 
-// zonesOfInstance finds the zones that an instance serves, and those whose status says that it did.
+// zonesOfInstance returns the zones that an instance serves, and those whose status says that it did.
 func (r *reconciler) zonesOfInstance(ctx context.Context, o client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	instance := o.(*v1beta1.Bind9Instance)
@@ -219,7 +219,7 @@ func (r *reconciler) zonesOfInstance(ctx context.Context, o client.Object) []rec
 	return requests
 }
 
-// zonesConcerned makes a handler that enqueues the zones that an object concerns.
+// zonesConcerned returns the zones that an object concerns.
 func (r *reconciler) zonesConcerned(isConcerned func(*v1beta1.DNSZone, metav1.Object) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) (requests []reconcile.Request) {
 		for _, zone := range r.zones.Members.Zones() {

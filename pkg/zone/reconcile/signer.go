@@ -32,7 +32,7 @@ type signer interface {
 	ask(zone chain.Zone, signed *observe.Mirror, last *v1beta1.SecureDelegation, now time.Time) chain.Zone
 }
 
-// signer is who may sign the zone: one of its instances, or the server of its only provider.
+// signer returns who may sign the zone: one of its instances, or the server of its only provider.
 func (s scope) signer() signer {
 	if s.isTheirs() {
 		return theirSigner{zone: s.dnsName(), isLeaving: s.zone.Spec.DNSSECPolicy == clause.PolicyInsecure}

@@ -84,7 +84,7 @@ func (s *zoneState) notePublished(desired *source.Zone, served, anew bool) strin
 	return desired.ChangedNameServers(was)
 }
 
-// goingSince is when the zone's deletion from its servers began: now, when nothing is known of it. It may have waited long before.
+// goingSince returns when the zone's deletion from its servers began: now, when nothing is known of it. It may have waited long before.
 func (s *zoneState) goingSince(now time.Time) time.Time {
 	if s.goneSince.IsZero() {
 		s.goneSince = now
@@ -111,7 +111,7 @@ func (s *zoneState) noteBulk(changed int, at time.Time) {
 	s.bulkEnded = at
 }
 
-// bulkWait is how long the next pass should wait, because the one before it changed many RRsets.
+// bulkWait returns how long the next pass should wait, because the one before it changed many RRsets.
 func (s *zoneState) bulkWait(now time.Time) time.Duration { return s.bulkEnded.Add(s.pause).Sub(now) }
 
 // secondary finds or makes the state of a secondary.
@@ -150,7 +150,8 @@ func (s *zoneState) verificationOf(pod types.NamespacedName) *verification {
 	return known.(*verification)
 }
 
-// untilTransfer is how long the zone may rest until a secondary is to be ordered to transfer it for the first time; idleInterval if none is.
+// untilTransfer returns how long the zone may rest until a secondary is to be ordered to transfer it for the first time;
+// idleInterval if none is.
 func (s *zoneState) untilTransfer(now time.Time) time.Duration {
 	after := idleInterval
 	for _, known := range s.secondaries {
@@ -177,7 +178,7 @@ func (s *zoneState) noteServing(servers []statuswriter.ServerOutcome) (changed b
 // zoneStates keeps the state of every zone, by key. The zero value is empty.
 type zoneStates struct{ sync.Map }
 
-// stateOf finds the state of a zone, and begins an empty one for a zone that is new.
+// stateOf returns the state of a zone, which is empty for one that is new.
 func (s *zoneStates) stateOf(zone *v1beta1.DNSZone) *zoneState {
 	key := membership.KeyOfZone(zone)
 	if known, ok := s.Load(key); ok && known.(*zoneState).uid == zone.UID {

@@ -50,7 +50,7 @@ type Zone struct {
 	Name string
 }
 
-// declared is the zone as an Observer knows it.
+// declared returns the zone as an Observer knows it.
 func (z Zone) declared() observe.Zone { return observe.Zone{Namespace: z.Key.Namespace, Name: z.Name} }
 
 // NewTracker returns a Tracker that asks through observer, and enqueues the zones that missed a server when it is back.
@@ -104,7 +104,7 @@ func (t *Tracker) ask(ctx context.Context, at observe.Peer, zone Zone, question 
 	return observation
 }
 
-// lastOf finds, for an unreachable server, the observation that replaces another question to it.
+// lastOf returns, for an unreachable server, the observation that replaces another question to it.
 func (t *Tracker) lastOf(at observe.Peer, zone Zone) (observe.Observation, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -139,7 +139,7 @@ func readValue(rrtype uint16, rdata string) (v value, ok bool) {
 	return v, err == nil
 }
 
-// Find looks for the traps that values of an RRset are in. Each is found once.
+// Find returns the traps that values of an RRset are in, each once.
 func Find(field string, rrtype uint16, rdata []string) (found []Found) {
 	for _, data := range rdata {
 		v, ok := readValue(rrtype, data)
@@ -156,7 +156,7 @@ func Find(field string, rrtype uint16, rdata []string) (found []Found) {
 	return found
 }
 
-// New makes the trap that an object is in: text begins with the field.
+// New returns a trap that an object is in: text begins with the field.
 func New(id, field, text string) Found {
 	return Found{id, field, text + " [" + id + "]"}
 }
@@ -169,7 +169,7 @@ var (
 	addressNames = regexp.MustCompile(`^((25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])\.){1,4}in-addr\.arpa\.$|^([0-9a-f]\.){1,32}ip6\.arpa\.$`)
 )
 
-// OfOwner finds the trap of data at a canonical owner name; the field has the name.
+// OfOwner returns the trap of data at a canonical owner name; the field has the name.
 func OfOwner(field string, rrtype uint16, owner string) []Found {
 	if rrtype != dns.TypePTR || addressNames.MatchString(owner) || !numbers.MatchString(owner) && !digits.MatchString(owner) {
 		return nil
@@ -180,7 +180,7 @@ func OfOwner(field string, rrtype uint16, owner string) []Found {
 // startOfPolicy is how texts begin of which a name has one.
 var startOfPolicy = regexp.MustCompile(`(?i)^(v=(?:spf1|dmarc1|stsv1|tlsrptv1))(?:[ ;]|$)`)
 
-// PolicyOf is how the rdata of a TXT record begins if it is a policy of which a name has one, such as "v=spf1"; "" if it is none.
+// PolicyOf returns how the rdata of a TXT record begins if it is a policy of which a name has one, such as "v=spf1"; "" if it is none.
 func PolicyOf(rdata string) string {
 	v, _ := readValue(dns.TypeTXT, rdata)
 	if m := startOfPolicy.FindStringSubmatch(strings.Join(v.strs, "")); m != nil {
@@ -189,7 +189,7 @@ func PolicyOf(rdata string) string {
 	return ""
 }
 
-// OfRecord finds the traps that the data of a record is in.
+// OfRecord returns the traps that the data of a record is in.
 func OfRecord(record v1beta1.Record, rdata []string) []Found {
 	field := "spec.data"
 	switch record.(type) {

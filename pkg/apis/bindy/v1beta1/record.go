@@ -88,7 +88,7 @@ func RecordKindOf(kind string) (RecordKind, bool) {
 	return findRecordKind(func(k RecordKind) bool { return k.Kind == kind })
 }
 
-// KindOf finds the kind of a record by its Go type, because clients clear TypeMeta; the zero value if r is none of the ten kinds.
+// KindOf returns the kind of a record by its Go type, because clients clear TypeMeta; the zero value if r is none of the ten kinds.
 func KindOf(r Record) RecordKind {
 	var kind string
 	switch r.(type) {

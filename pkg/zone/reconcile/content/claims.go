@@ -65,7 +65,7 @@ func (z *Zone) IsClear(p *Primary, mirror *observe.Mirror, key rrset.Key) bool {
 	return !there
 }
 
-// group names what an RRset changes with in one message: on a primary with an owner, values change together with their ledger.
+// group returns the name with which an RRset changes in one message: on a primary with an owner, values change together with their ledger.
 func (p *Primary) group(key rrset.Key) string {
 	if p.owner == "" || p.Desired == nil {
 		return key.Name
@@ -73,7 +73,7 @@ func (p *Primary) group(key rrset.Key) string {
 	return ledger.Group(p.Desired.Name, key)
 }
 
-// heldGroups finds the names at which something may not be sent yet, and so nothing at all.
+// heldGroups returns the names at which something may not be sent yet, and so nothing at all.
 func (p *Primary) heldGroups(changes plan.Changes, isHeldBack func(rrset.Key, rrset.RRset) bool) map[string]bool {
 	held := map[string]bool{}
 	if p.owner == "" {
@@ -88,8 +88,8 @@ func (p *Primary) heldGroups(changes plan.Changes, isHeldBack func(rrset.Key, rr
 	return held
 }
 
-// OwnChanges is what a guard is asked about: what is ours on a primary that holds mirror, and of what it lacks the part that is ours. What others
-// have there is no loss of ours.
+// OwnChanges returns what a guard is asked about of what a primary that holds mirror lacks, and what is ours there. What others have there is
+// no loss of ours.
 func (z *Zone) OwnChanges(p *Primary, mirror *observe.Mirror, lacking plan.Changes) (have plan.Content, own plan.Changes) {
 	if p.owner == "" {
 		return mirror, lacking

@@ -147,7 +147,7 @@ func (p *Primary) isPaused(key rrset.Key, wanted rrset.RRset, now time.Time) boo
 	return o != nil && (p.owner != "" || o.wanted.Equal(wanted)) && now.Before(o.last.Add(o.pause))
 }
 
-// NextLook is after how long the server is looked at again for what was overwritten there; not ok if nothing was.
+// NextLook returns after how long the server is looked at again for what was overwritten there; not ok if nothing was.
 func (p *Primary) NextLook(now time.Time) (after time.Duration, ok bool) {
 	for _, o := range p.overwritten {
 		left := lookInterval

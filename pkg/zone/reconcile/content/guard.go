@@ -67,7 +67,7 @@ type loss struct{ have, want rrset.RRset }
 // SetGuard sets how much may vanish from now on.
 func (z *Zone) SetGuard(g Guard) { z.guard.Guard = g }
 
-// Hold is what the guard holds back now.
+// Hold returns what is held back.
 func (z *Zone) Hold() Hold { return z.guard.hold }
 
 // IsConfirmationDone reports whether somebody has confirmed a plan and all of it is on the servers. stuck reports whether an RRset could not be
@@ -152,7 +152,7 @@ func (z *Zone) forgetHold() {
 	z.setHeld(nil)
 }
 
-// losses finds the RRsets that would vanish and that nobody has confirmed: those that are to be deleted, and those that are to lose values.
+// losses returns the RRsets that would vanish and that nobody has confirmed: those that are to be deleted, and those that are to lose values.
 func (z *Zone) losses(lacking plan.Changes) (removed, changed []loss) {
 	pending := map[rrset.Key]bool{}
 	isHeld := func(set rrset.RRset) bool { _, held := z.guard.held[set.Name]; return held } // It is being restored.
@@ -231,7 +231,7 @@ func noteLosses(vanished map[rrset.Key]bool, all []loss) {
 	}
 }
 
-// holdOf makes the hold of losses. Its plan is a hash of each RRset with its values and what is wanted instead.
+// holdOf returns the hold of losses. Its plan is a hash of each RRset with its values and what is wanted instead.
 func holdOf(removed, changed []loss) (h Hold) {
 	hash := sha256.New()
 	for _, all := range [][]loss{removed, changed} {
@@ -270,8 +270,7 @@ func (z *Zone) setHeld(have plan.Content) (other bool) {
 	return true
 }
 
-// holdNames computes the names that are held now, with the RRsets that each had when it came to be held; other reports whether they have changed. z.mu
-// is held.
+// holdNames returns the names that are held now, those that were as they were then, and reports whether these are others. z.mu is held.
 func (z *Zone) holdNames(have plan.Content, last heldNames) (next heldNames, other bool) {
 	next = heldNames{}
 	for key := range z.guard.hold.Keys() {

@@ -14,8 +14,8 @@ type covering struct {
 	names, covering []string
 }
 
-// Covering picks those of some names below the zone's at or below which it declares data of its own. It is computed when that or the names have
-// changed.
+// Covering returns those of some names below the zone's at or below which it declares data of its own. It is computed when
+// that or the names have changed.
 func (z *Zone) Covering(names []string) []string {
 	if z.covering.desired != z.desired || !slices.Equal(z.covering.names, names) {
 		z.covering = covering{z.desired, names, z.desired.Covering(names)}
@@ -26,5 +26,5 @@ func (z *Zone) Covering(names []string) []string {
 // HiddenBy yields the declared RRsets with which a server does not answer because of a delegation, a DNAME or another zone.
 func (z *Zone) HiddenBy(by rrset.Key) iter.Seq[rrset.Key] { return z.desired.HiddenBy(by) }
 
-// ForeignCuts are the delegations and DNAMEs on the primary that nobody declares.
+// ForeignCuts returns the delegations and DNAMEs on the primary that nobody declares.
 func (p *Primary) ForeignCuts() []rrset.Key { return p.difference.ForeignCuts() }

@@ -36,7 +36,7 @@ func (z *Zone) IsLeftoverSince(key rrset.Key, at time.Time) bool {
 	return some && !l.since.Before(at)
 }
 
-// WithoutLeftovers cleans a secondary's copy of the zone of leftovers; had reports whether there were any.
+// WithoutLeftovers returns a secondary's copy of the zone without leftovers, and whether it had any.
 func (z *Zone) WithoutLeftovers(copied *observe.Mirror) (clean *observe.Mirror, had bool) {
 	isLeftover := func(key rrset.Key) bool { _, some := z.leftovers[key]; return some && !z.isDesired(key) }
 	for key := range z.leftovers {

@@ -73,10 +73,10 @@ func (p *Primary) WasCompared() bool { return p.Desired != nil }
 // Foreign counts the RRsets on the primary that nobody declares, and returns some of them.
 func (p *Primary) Foreign() (int, []rrset.Key) { return p.difference.Foreign() }
 
-// LastCopy is what the primary held when it was last compared, if it is one of several; otherwise nil.
+// LastCopy returns what the primary held when it was last compared, if it is one of several; otherwise nil.
 func (p *Primary) LastCopy() *observe.Mirror { return p.kept }
 
-// Changes are what a primary with the SOA lacks.
+// Changes returns what a primary with the SOA lacks.
 func (z *Zone) Changes(p *Primary, soa rrset.SOA) plan.Changes {
 	if p.shared {
 		return p.difference.Changes(soa, soa)
@@ -143,7 +143,7 @@ func (z *Zone) Compare(p *Primary, mirror, bottom *observe.Mirror) {
 	}
 }
 
-// sides are what is compared of what a primary is to hold and what it holds, and what of that may be deleted.
+// sides returns what is compared of what a primary is to hold and what it holds, and what of that may be deleted.
 func (z *Zone) sides(p *Primary, mirror, bottom *observe.Mirror) (want, have plan.Content, deletable func(rrset.Key) bool) {
 	if p.owner != "" {
 		view := z.viewOf(p, mirror)
@@ -183,8 +183,8 @@ func (z *Zone) noteSharedDeclarations(last *source.Zone, object source.ObjectKey
 	}
 }
 
-// wanted is what a primary is to hold, and what of its content that is not wanted may be deleted: everything on a server that is not the reference,
-// because all primaries hold the same.
+// wanted returns what a primary is to hold, and what of its content that is not wanted may be deleted: everything on a
+// server that is not the reference, because all primaries hold the same.
 func (z *Zone) wanted(bottom *observe.Mirror) (want plan.Content, deletable func(rrset.Key) bool) {
 	switch {
 	case bottom != nil && len(z.foreign) > 0:
@@ -284,9 +284,9 @@ func (p *Primary) HasBeenAt(serial uint32) (latest uint32, may bool) {
 	return p.latest, p.hasLatest && !rrset.SerialLess(p.latest, serial)
 }
 
-// Drift finds what a primary held as desired when it was last seen, as before, and holds otherwise in mirror although nothing was sent to it since.
-// It is among what it lacks: whether that is declared otherwise by now does not matter. Each RRset comes with the values that somebody else has
-// added.
+// Drift returns what a primary held as desired when it was last seen, as before, and holds otherwise in mirror although nothing was sent to
+// it since. It is among what it lacks: whether that is declared otherwise by now does not matter. Of each RRset it returns the values that
+// somebody else has added.
 func (z *Zone) Drift(before Primary, mirror *observe.Mirror, lacks plan.Changes) map[rrset.Key][]string {
 	if before.written || !before.WasCompared() || !rrset.SerialLess(before.SOA.Serial, mirror.SOA.Serial) {
 		return nil // A server that came back with an older copy of the zone was not changed by anybody.
@@ -301,7 +301,7 @@ func (z *Zone) Drift(before Primary, mirror *observe.Mirror, lacks plan.Changes)
 	return drifted
 }
 
-// AddedValues are the values of an RRset that are not desired, and are not among the given ones. With an owner, they stay.
+// AddedValues returns the values of an RRset that are not desired, and are not among the given ones. With an owner, they stay.
 func (z *Zone) AddedValues(has rrset.RRset, known []string) (added []string) {
 	want, _ := z.Desired().Get(has.Key)
 	for _, value := range has.Rdata {
@@ -312,7 +312,8 @@ func (z *Zone) AddedValues(has rrset.RRset, known []string) (added []string) {
 	return added
 }
 
-// changedNames finds the names to compare anew; not ok when that is all of them, because what was compared last is not known.
+// changedNames returns the names to compare anew; not ok when that is all of them, because what was compared last is not
+// known.
 func (z *Zone) changedNames(p *Primary, mirror, bottom *observe.Mirror) (names iter.Seq[string], ok bool) {
 	was, wasBottom := p.mirror.Value(), p.bottom.Value()
 	if was == nil || p.Desired == nil || p.overlaid != (bottom != nil) || p.overlaid && wasBottom == nil || p.prune != z.prune {
@@ -328,8 +329,8 @@ func (z *Zone) changedNames(p *Primary, mirror, bottom *observe.Mirror) (names i
 	return seq.Concat(all...), true
 }
 
-// formerGlue finds the addresses of name servers that a copy of the zone names at its apex and that are no longer desired there. The zone object put
-// them there, with the NS RRset that is ours alone, so they leave with it.
+// formerGlue returns the addresses of name servers that a copy of the zone names at its apex and that are no longer desired
+// there. The zone object put them there, with the NS RRset that is ours alone, so they leave with it.
 func (z *Zone) formerGlue(m *observe.Mirror) []rrset.Key {
 	if z.desired.NameServers.Waiting != "" {
 		return nil // The name servers stay as they are.

@@ -49,7 +49,7 @@ func (p *Primary) Refused(refused map[rrset.Key]error, changes plan.Changes, now
 	}
 }
 
-// wantedBy are the RRsets that changes lead to, by key; without those that they delete.
+// wantedBy returns the RRsets that changes lead to, by key; without those that they delete.
 func wantedBy(changes plan.Changes) map[rrset.Key]rrset.RRset {
 	wanted := map[rrset.Key]rrset.RRset{}
 	for _, sets := range [][]rrset.RRset{changes.Create, changes.UpdateNew} {
@@ -76,7 +76,7 @@ func (p *Primary) RefuseZone(err error, now time.Time) {
 	p.Refused(map[rrset.Key]error{{}: err}, plan.Changes{}, now)
 }
 
-// Refusal is the error with which the server refused an RRset; nil when it did not.
+// Refusal returns the error with which the server refused an RRset; nil when it did not.
 func (p *Primary) Refusal(key rrset.Key) error { return p.refused[key].err }
 
 // ForgetRefusals forgets those of RRsets that lack nothing any more: what is declared there later is tried at once.
@@ -84,7 +84,7 @@ func (p *Primary) ForgetRefusals(stuck func(rrset.Key) bool) {
 	maps.DeleteFunc(p.refused, func(key rrset.Key, _ refusal) bool { return !stuck(key) })
 }
 
-// NextRetry is after how long what was refused is tried again; not ok when nothing was.
+// NextRetry returns after how long what was refused is tried again; not ok when nothing was.
 func (p *Primary) NextRetry(now time.Time) (after time.Duration, ok bool) {
 	for _, r := range p.refused {
 		if left := max(r.pause-now.Sub(r.at), minRetry); !ok || left < after {
@@ -101,7 +101,7 @@ func (p *Primary) isHeldBack(key rrset.Key, wanted rrset.RRset, now time.Time) b
 	return p.isPaused(key, wanted, now) || ok && now.Sub(r.at) < r.pause*3/4 && r.wanted.Equal(wanted)
 }
 
-// Sendable strikes from changes what was refused as it is a short while ago, and what is contested and not due yet.
+// Sendable returns the changes without those that were refused as they are a short while ago, or that are contested and not due yet.
 func (p *Primary) Sendable(changes plan.Changes, now time.Time) plan.Changes {
 	if len(p.refused)+len(p.overwritten) == 0 {
 		return changes

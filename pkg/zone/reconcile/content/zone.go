@@ -54,12 +54,12 @@ type Zone struct {
 	primaries map[types.NamespacedName]*Primary
 }
 
-// NewZone makes a Zone of which nothing is known.
+// NewZone returns a Zone of which nothing is known.
 func NewZone() *Zone {
 	return &Zone{retired: map[rrset.Key]bool{}, leftovers: leftovers{}, foreign: plan.Map{}, primaries: map[types.NamespacedName]*Primary{}}
 }
 
-// Desired is what the zone is to hold; nil before the first Update.
+// Desired returns what the zone is to hold; nil before the first Update.
 func (z *Zone) Desired() *source.Zone { return z.desired }
 
 // SetPrune sets whether everything that nobody declares may be deleted.
@@ -160,7 +160,7 @@ func without(c plan.Content, hide func(rrset.Key) bool) plan.Content {
 	return plan.Overlay{Top: plan.Map{}, Bottom: c, Hide: hide}
 }
 
-// formerKeys finds, for each member, the RRsets in which it has data, or may have, and that no object declares now.
+// formerKeys returns, for each member, the RRsets in which it has data, or may have, and that no object declares now.
 func (z *Zone) formerKeys(members []membership.Member) [][]rrset.Key {
 	all := make([][]rrset.Key, len(members))
 	isDeclared := func(key rrset.Key) bool { return z.isDesired(key) && !z.desired.IsApexData(key) }
@@ -214,8 +214,8 @@ func (z *Zone) AlsoSelected() iter.Seq[source.ObjectKey] { return maps.Keys(z.al
 // Leaving yields the objects that have data in the zone, belong there no more, and were not released.
 func (z *Zone) Leaving() iter.Seq2[source.ObjectKey, source.Object] { return maps.All(z.leaving) }
 
-// TakeReleased takes the objects that leave and have no data in the zone any more, each once. One that changes and is still leaving then comes back
-// through Update. stuck reports whether an RRset could not be brought to what is desired.
+// TakeReleased returns the objects that leave and have no data in the zone any more, each once. One that changes and is
+// still leaving then comes back through Update. stuck reports whether an RRset could not be brought to what is desired.
 func (z *Zone) TakeReleased(stuck func(rrset.Key) bool) (released []source.Object) {
 	return z.TakeReleasedIf(func(source.Object) bool { return true }, stuck)
 }
@@ -231,8 +231,8 @@ func (z *Zone) TakeReleasedIf(included func(source.Object) bool, stuck func(rrse
 	return released
 }
 
-// keysOf finds the RRsets of the zone that an object has data in, as far as its status, its spec and its annotation of former names say: a crash
-// between an update and the status that reports it leaves data that only the spec knows.
+// keysOf returns the RRsets of the zone that an object has data in, as far as its status, its spec and its annotation of
+// former names say: a crash between an update and the status that reports it leaves data that only the spec knows.
 func (z *Zone) keysOf(o source.Object) []rrset.Key {
 	keys := source.PublishedKeys(o, z.desired.Name)
 	if e, ok := o.(*v1alpha1.DNSEndpoint); ok {
@@ -323,7 +323,7 @@ func (z *Zone) Complete(reference *observe.Mirror) iter.Seq[rrset.RRset] {
 	}
 }
 
-// ChangesOf is what a copy of the zone lacks.
+// ChangesOf returns what a copy of the zone lacks.
 func (z *Zone) ChangesOf(copied *observe.Mirror) plan.Changes {
 	return plan.Calculate(z.published(), copied, z.isDeletable, z.desired.SOA, copied.SOA)
 }

@@ -42,7 +42,7 @@ func NewWatchdog(due func() map[types.NamespacedName]time.Time, now func() time.
 	return &Watchdog{Timeout: timeout, SingleNamespaceTimeout: singleNamespaceTimeout, due: due, now: now, running: map[types.NamespacedName]time.Time{}, ended: now()}
 }
 
-// Watch wraps a reconciler so that its passes are watched.
+// Watch returns a reconciler whose passes are watched.
 func (w *Watchdog) Watch(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 		w.begin(req.NamespacedName)
@@ -95,7 +95,7 @@ func (w *Watchdog) pending() pending {
 	return p
 }
 
-// Oldest is how long the pass has run or been due that has for the longest; 0 if there is none.
+// Oldest returns how long the pass has run or been due that has for the longest; 0 if there is none.
 func (w *Watchdog) Oldest() time.Duration {
 	p := w.pending()
 	if p.oldest.IsZero() {

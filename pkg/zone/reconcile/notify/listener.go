@@ -210,8 +210,8 @@ func (s *stream) pollSerials(ctx context.Context) {
 	_ = group.Wait()
 }
 
-// instance is the server's instance, which must not be changed; nil if it is gone. A copy would cost what its status lists: a thousand zones, for
-// each notification.
+// instance returns the server's instance, which must not be changed; nil if it is gone. A copy would cost what its status lists: a thousand
+// zones, for each notification.
 func (s *stream) instance(ctx context.Context) *v1beta1.Bind9Instance {
 	instance := &v1beta1.Bind9Instance{}
 	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.server.pod.Namespace, Name: s.server.instance}, instance, client.UnsafeDisableDeepCopy); err != nil {
@@ -220,7 +220,7 @@ func (s *stream) instance(ctx context.Context) *v1beta1.Bind9Instance {
 	return instance
 }
 
-// servedZones picks those of some zones that the server's instance serves.
+// servedZones returns those of some zones that the server's instance serves.
 func (s *stream) servedZones(ctx context.Context, zones []*v1beta1.DNSZone) []*v1beta1.DNSZone {
 	if len(zones) == 0 {
 		return nil

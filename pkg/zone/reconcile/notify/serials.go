@@ -76,7 +76,7 @@ func (s *Serials) NoteReloaded(zone membership.ZoneKey, server types.NamespacedN
 	s.reloaded[zone].Insert(server)
 }
 
-// TakeReloaded hands over the servers that have loaded a zone again since the last call, and forgets them.
+// TakeReloaded returns the servers that have loaded a zone again since the last call.
 func (s *Serials) TakeReloaded(zone membership.ZoneKey) sets.Set[types.NamespacedName] {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -46,7 +46,7 @@ const (
 	catchUp
 )
 
-// planChanges decides what is to be done to each primary, by its ID.
+// planChanges returns what is to be done to each primary, by its ID.
 func (p Pass) planChanges(primaries []State, t target) map[types.NamespacedName]change {
 	changes := map[types.NamespacedName]change{}
 	for _, q := range primaries {

@@ -37,7 +37,7 @@ func (p Pass) holdBack(compared []State, t target) []State {
 	return again
 }
 
-// declaredChanges is what a primary lacks, without the correction of what somebody else has put there.
+// declaredChanges returns what a primary lacks, without the correction of what somebody else has put there.
 func (q State) declaredChanges() plan.Changes {
 	if len(q.Drifted) == 0 {
 		return q.Lacking

@@ -77,7 +77,7 @@ type State struct {
 // IsOnLine reports whether the primary is kept on one content and one serial with the zone's others.
 func (q State) IsOnLine() bool { return q.At.Line == "" }
 
-// Split parts the primaries that are kept on the target from those on lines of their own.
+// Split returns the primaries that are kept on the target, and those on lines of their own.
 func Split(primaries []State) (line, others []State) {
 	for _, q := range primaries {
 		if q.IsOnLine() {
@@ -116,7 +116,7 @@ func (q State) withError(err error) State {
 	return q
 }
 
-// Find finds the primaries of the zone and reads their keys.
+// Find returns the primaries of the zone, with their keys.
 func (p Pass) Find(ctx context.Context) (primaries []State) {
 	for _, h := range p.Hosts {
 		at := h.At()

@@ -90,8 +90,8 @@ func isLater(a, b *observe.Mirror) bool {
 	return b != nil && (a == nil || rrset.SerialLess(a.SOA.Serial, b.SOA.Serial))
 }
 
-// chooseSOA chooses the SOA that all primaries end on. The serial stays that of the reference while it has nothing to change and the others can be
-// brought to it.
+// chooseSOA returns the SOA that all primaries end on. The serial stays that of the reference while it has nothing to change
+// and the others can be brought to it.
 func (p Pass) chooseSOA(line []State, t target) rrset.SOA {
 	soa := p.Content.Desired().SOA
 	switch {
@@ -105,8 +105,8 @@ func (p Pass) chooseSOA(line []State, t target) rrset.SOA {
 	return soa
 }
 
-// newSerial picks a serial after last that no primary has had, not even one that is away now: whoever transferred the zone from it with that serial
-// would not notice that there is other content. What primaries had before this process began is in the zone's status.
+// newSerial returns a serial after last that no primary has had, not even one that is away now: whoever transferred the zone from it with
+// that serial would not notice that there is other content. What primaries had before this process began is in the zone's status.
 func (p Pass) newSerial(line []State, last uint32) uint32 {
 	serial := rrset.NextSerial(last, uint32(p.Zone.Now().Unix())) //nolint:gosec // RFC 1982 serials wrap, and so may this
 	if p.isBelowDeclared(last) {
@@ -128,7 +128,7 @@ func (p Pass) newSerial(line []State, last uint32) uint32 {
 	return serial
 }
 
-// laterSerial is the serial in the zone's status, if it comes after last.
+// laterSerial returns the serial in the zone's status, if it comes after last.
 func (p Pass) laterSerial(last uint32) (known uint32, later bool) {
 	if p.Zone.Object.Status.Serial == nil {
 		return 0, false
@@ -166,7 +166,7 @@ func (p Pass) needsNewSerial(line []State, t target) bool {
 	return false
 }
 
-// leastSerial is the serial that the messages to a primary need at least, its own when there are none.
+// leastSerial returns the serial that the messages to a primary need at least, its own when there are none.
 func (q State) leastSerial() uint32 {
 	if !q.sendable.HasChanges() {
 		return q.Seen.Serial
