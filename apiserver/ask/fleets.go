@@ -52,6 +52,9 @@ func (a *Asker) AskFleets(ctx context.Context, since time.Time, polled map[evalu
 				ctx, end := a.deadlines.await(ctx, place.Server)
 				defer end()
 				a.zoneQuestions.await(ctx, place, isAsked, func(ctx context.Context) { a.askSerial(ctx, place, secret) })
+				if isTooSlow(ctx) && !isAsked() { // An older answer, or none, would not show that.
+					a.answers.KeepSerial(place, evaluate.NoAnswer(place.Server.Addr, place.Zone, since))
+				}
 			})
 		}
 	}

@@ -200,7 +200,7 @@ func (a *Answers) KeepSerial(place Place, o observe.Observation) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	z := a.entryAt(place)
-	if z.full == nil || z.full.At.Before(o.At) {
+	if (z.full == nil || z.full.At.Before(o.At)) && (z.serial == nil || !o.At.Before(z.serial.At)) {
 		z.serial = &o
 	}
 	a.sweepOldAnswers()

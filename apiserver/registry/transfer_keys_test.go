@@ -61,7 +61,8 @@ func TestUnreadableKeyIsNoRefusal(t *testing.T) {
 	}
 }
 
-// While its key cannot be read a server is not asked without one: others would share its refusal.
+// While its key cannot be read a server is not asked without one: others would share its refusal. What was not answered is not in sync, for an
+// instance neither.
 func TestSlowKeyIsNoKey(t *testing.T) {
 	c, readable := fakekube.New(t), make(chan struct{})
 	w := newReplica(c, func(o *testOptions) {
@@ -75,6 +76,9 @@ func TestSlowKeyIsNoKey(t *testing.T) {
 	w.Server("primary", v1beta1.RolePrimary, primary.Addr)
 	w.Apply(fakekube.Zone("example.test", "primary"))
 	w.Eventually("the zone is there", func() bool { return len(w.verdicts.candidates(everythingIn(ns))) == 2 })
+	if s := w.get("bind9instance.primary"); s.Status.InSync || s.Servers[0].Zones == nil || s.Servers[0].Zones.OutOfSync != 1 {
+		t.Errorf("an instance without an answer about its zone: %s %+v", states(s), s.Servers[0])
+	}
 	zones := query{namespace: ns, fields: everyZone}
 	for _, s := range w.list(zones).Items {
 		if got, want := states(&s), "Unknown primary-0=Unreachable"; got != want {

@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -120,7 +119,8 @@ func (c *statusClient) findChain(ctx context.Context, q chainQuestion) ([]v1alph
 	return chosen, nil
 }
 
-// chooseByName chooses one object for each RRset that is declared at a name; if there is none, the zone with the longest name.
+// chooseByName chooses, in each namespace, one object for each RRset that is declared at a name; if there is none, the zones with the longest
+// name.
 func chooseByName(all []v1alpha1.SyncStatus, name, rrtype string) (chosen []v1alpha1.SyncStatus) {
 	seen := map[string]bool{}
 	for _, s := range all {
@@ -129,7 +129,7 @@ func chooseByName(all []v1alpha1.SyncStatus, name, rrtype string) (chosen []v1al
 		}
 		isNew := false
 		for _, set := range s.RRsets {
-			if key := s.Zone + " " + set.Type; set.Name == name && (rrtype == "" || set.Type == rrtype) && !seen[key] {
+			if key := s.Namespace + " " + s.Zone + " " + set.Type; set.Name == name && (rrtype == "" || set.Type == rrtype) && !seen[key] {
 				seen[key], isNew = true, true
 			}
 		}
@@ -143,8 +143,9 @@ func chooseByName(all []v1alpha1.SyncStatus, name, rrtype string) (chosen []v1al
 	zones := slices.DeleteFunc(slices.Clone(all), func(s v1alpha1.SyncStatus) bool {
 		return s.ObjectRef.Kind != subject.ZoneKind.Kind || !rrset.IsSubdomain(name, dns.Fqdn(s.Zone))
 	})
-	if len(zones) == 0 {
-		return nil
+	longest := 0
+	for _, s := range zones {
+		longest = max(longest, len(s.Zone))
 	}
-	return []v1alpha1.SyncStatus{slices.MaxFunc(zones, func(a, b v1alpha1.SyncStatus) int { return cmp.Compare(len(a.Zone), len(b.Zone)) })}
+	return slices.DeleteFunc(zones, func(s v1alpha1.SyncStatus) bool { return len(s.Zone) < longest })
 }

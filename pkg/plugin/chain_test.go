@@ -16,6 +16,32 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
+// In all namespaces, a name may be in several zones of one name, each with servers of its own.
+func TestChooseByName(t *testing.T) {
+	in := func(namespace, kind, zone string) v1alpha1.SyncStatus {
+		s := object(namespace, kind, "x", zone)
+		if kind == "ARecord" {
+			s.RRsets = []v1alpha1.RRset{{Name: "www.example.com.", Type: "A"}}
+		}
+		return s
+	}
+	all := []v1alpha1.SyncStatus{
+		in("inside", "ARecord", "example.com"), in("inside", "DNSZone", "example.com"), in("inside", "DNSZone", "com"),
+		in("outside", "ARecord", "example.com"), in("outside", "DNSZone", "example.com"),
+	}
+	for name, want := range map[string]string{
+		"www.example.com.": "inside/arecord.x outside/arecord.x", "other.example.com.": "inside/dnszone.x outside/dnszone.x", "example.net.": "",
+	} {
+		var got []string
+		for _, s := range chooseByName(all, name, "") {
+			got = append(got, s.Namespace+"/"+s.Name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
 // chain finds the object by the DNS name, shows each link once, says in words which is broken, and ends with 1 unless all are accepted.
 func TestChain(t *testing.T) {
 	expires := new(metav1.NewTime(time.Date(2026, 12, 4, 12, 0, 0, 0, time.UTC)))

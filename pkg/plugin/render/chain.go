@@ -14,7 +14,8 @@ import (
 
 // Chain prints a line for each link of the chains of some objects, each link once, the broken ones in words, and what follows.
 func Chain(items []v1alpha1.SyncStatus, explain bool, p Palette) string {
-	links := mergeLinks(items)
+	inOne := !slices.ContainsFunc(items, func(s v1alpha1.SyncStatus) bool { return s.Namespace != items[0].Namespace })
+	links := mergeLinks(items, inOne)
 	rows := [][]cell{{{"LINK", bold}, {"SERVER", bold}, {"TRUSTED BY", bold}, {"KEYS", bold}, {"SIGNED BY", bold}, {"SECURITY", bold}, {"EXPIRES", bold}}}
 	for _, l := range links {
 		rows = append(rows, linkRow(l))
@@ -31,24 +32,35 @@ func Chain(items []v1alpha1.SyncStatus, explain bool, p Palette) string {
 	if explain {
 		writeExplanations(&b, links, p)
 	}
-	for _, s := range items {
+	for i := range items {
+		s, name := &items[i], objectPath(&items[i])
+		if inOne {
+			name = s.Name
+		}
 		c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionValidated)
 		if c == nil {
-			b.WriteString(p.paint(red, s.Name+": nothing was validated") + "\n")
+			b.WriteString(p.paint(red, name+": nothing was validated") + "\n")
 			continue
 		}
-		fmt.Fprintf(&b, "%s: %s (%s)\n", oneLine(s.Name), p.paint(conditionColor(c.Status == "True"), c.Reason), oneLine(c.Message))
+		fmt.Fprintf(&b, "%s: %s (%s)\n", oneLine(name), p.paint(conditionColor(c.Status == "True"), c.Reason), oneLine(c.Message))
 	}
 	return b.String()
 }
 
-// mergeLinks has the links above the zones first, then those of each server.
-func mergeLinks(items []v1alpha1.SyncStatus) (links []v1alpha1.ChainLink) {
-	type key struct{ server, name, rrtype string }
+// mergeLinks has the links above the zones first, then those of each server, with its namespace unless all are in one. Zones of one name may
+// have other servers in each namespace, and other keys.
+func mergeLinks(items []v1alpha1.SyncStatus, inOne bool) (links []v1alpha1.ChainLink) {
+	type key struct {
+		server, name, rrtype string
+		security             v1alpha1.Security
+	}
 	seen := map[key]bool{}
 	for _, s := range items {
 		for _, l := range s.Chain {
-			if k := (key{l.Server, l.Name, l.Type}); !seen[k] {
+			if !inOne && l.Server != "" {
+				l.Server = s.Namespace + "/" + l.Server
+			}
+			if k := (key{l.Server, l.Name, l.Type, l.Security}); !seen[k] {
 				seen[k] = true
 				links = append(links, l)
 			}
