@@ -83,6 +83,7 @@ func (s *server) addDescription(zone *bindcar.Zone, d zonefile.Description) {
 	known := func(list []string) []string { return append([]string{}, list...) }
 	zone.AlsoNotify, zone.AllowTransfer, zone.Primaries = known(d.AlsoNotify), known(d.AllowTransfer), known(d.Primaries)
 	zone.DNSSECPolicy, zone.KeySecret, zone.Owner = d.DNSSECPolicy, d.KeySecret, d.Owner
+	zone.OwnerUID = d.OwnerUID
 	if zone.Type == "" {
 		zone.Type = d.Type
 	}

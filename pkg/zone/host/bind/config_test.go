@@ -93,6 +93,9 @@ func (c *primaryConfig) Zone(context.Context, bindcar.Address, string) (bindcar.
 
 func (c *primaryConfig) PatchZone(_ context.Context, _ bindcar.Address, _ string, patch bindcar.PatchZone) error {
 	c.zone.AlsoNotify, c.zone.AllowTransfer = *patch.AlsoNotify, *patch.AllowTransfer
+	if patch.OwnerUID != nil {
+		c.zone.OwnerUID = *patch.OwnerUID
+	}
 	if patch.KeySecret != nil {
 		c.zone.DNSSECPolicy, c.zone.KeySecret = *patch.DNSSECPolicy, *patch.KeySecret
 	}
@@ -100,7 +103,8 @@ func (c *primaryConfig) PatchZone(_ context.Context, _ bindcar.Address, _ string
 	return nil
 }
 
-// A primary lets those transfer the zone who are guests, and nobody who is none any more, whichever process let them.
+// A primary lets those transfer the zone who are guests, and nobody who is none any more, whichever process let them. A zone that an earlier
+// version has added gets the UID of its owner.
 func TestPrimaryServesItsGuests(t *testing.T) {
 	for name, c := range map[string]struct{ notified, opened []string }{
 		"nobody": {[]string{}, []string{}},
@@ -121,6 +125,9 @@ func TestPrimaryServesItsGuests(t *testing.T) {
 			}
 			if diff := cmp.Diff([][]string{c.notified, c.opened}, [][]string{sidecar.zone.AlsoNotify, sidecar.zone.AllowTransfer}); diff != "" || sidecar.patches != 1 {
 				t.Errorf("%s: %d patches (-want +got):\n%s", name, sidecar.patches, diff)
+			}
+			if sidecar.zone.OwnerUID != "zone" {
+				t.Errorf("%s: the owner's UID is %q", name, sidecar.zone.OwnerUID)
 			}
 		}
 	}

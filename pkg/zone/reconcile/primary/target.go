@@ -64,7 +64,11 @@ func (p Pass) findLost(ctx context.Context, line []State) (t target) {
 		if !h.At().Restores || len(p.Strangers) > 0 || h.SignIn(ctx) != nil {
 			continue
 		}
-		if seen := h.Observe(ctx); isLater(t.reference, seen.Mirror) {
+		seen := h.Observe(ctx)
+		if !seen.Authoritative || !isLater(t.reference, seen.Mirror) {
+			continue
+		}
+		if evicted, err := h.Claim(ctx); !evicted && err == nil { // A zone of another DNSZone is not this one, lost.
 			t.reference = seen.Mirror
 		}
 	}
