@@ -179,8 +179,8 @@ type Failure struct {
 type Notification struct {
 	// Zone is the zone's name as in Zone.Name; empty in a line that is about no zone.
 	Zone string `json:"zone,omitempty"`
-	// Serial that named serves since then. It is 0 when the NOTIFY had none and named could not be asked for it.
-	Serial uint32 `json:"serial,omitempty"`
+	// Serial that named serves since then; absent if the zone is gone, or when the NOTIFY had none and named could not be asked for it.
+	Serial *uint32 `json:"serial,omitempty"`
 	// At is when the sidecar received the NOTIFY.
 	At time.Time `json:"at"`
 	// Lost says that zones may have changed without a line of their own: check all of them. Every stream begins with it, as

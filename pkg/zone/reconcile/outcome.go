@@ -90,7 +90,7 @@ func (p zonePass) serialOf(primaries []primary.State) (serial uint32, isKnown bo
 // provider that is no DNS server was read with it.
 func (p zonePass) addContent(event statuswriter.SyncCompleted, primaries []primary.State, stored []backend.Outcome) statuswriter.SyncCompleted {
 	event.Unprogrammed = map[rrset.Key]status.Verdict{}
-	event.Serial, _ = p.serialOf(primaries)
+	event.Serial, event.SerialKnown = p.serialOf(primaries)
 	for _, q := range primaries {
 		if event.Changes.Len() == 0 {
 			event.Changes = q.Applied

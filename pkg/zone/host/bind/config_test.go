@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -155,6 +157,20 @@ func TestKeysAreKeptWhereTheyAreToBe(t *testing.T) {
 			if want == "" || sidecar.zone.KeySecret != want || sidecar.zone.DNSSECPolicy != "default" || sidecar.patches != 1 {
 				t.Errorf("in %q before, known %t: in %q after %d patches, want %q", former, known != nil, sidecar.zone.KeySecret, sidecar.patches, want)
 			}
+		}
+	}
+}
+
+// A secondary without data is told from one that stays at serial 0.
+func TestTransferErrorSaysWhatTheSecondaryHas(t *testing.T) {
+	for want, e := range map[string]transferError{
+		"the secondary has no data instead of serial 0 since":                        {isEmpty: true},
+		"the secondary stays at serial 0 instead of serial 7 since":                  {want: 7},
+		"the secondary holds other data than the primaries on serial 0 since":        {},
+		"the secondary stays at serial 4294967295 instead of serial 0 since 1970-01": {have: 4294967295, since: time.Unix(0, 0)},
+	} {
+		if got := e.Error(); !strings.Contains(got, want) {
+			t.Errorf("%q is not in %q", want, got)
 		}
 	}
 }
