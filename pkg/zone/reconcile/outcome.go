@@ -69,6 +69,7 @@ func (p zonePass) remember(r reconciled, isStuck func(rrset.Key) bool) {
 			continue
 		}
 		q.Known.ForgetRefusals(isStuck)
+		q.Known.ForgetLate(p.now())
 		if q.Seen.Mirror != nil && signer.shows(q) {
 			signed = cmp.Or(signer.statusOf(q.Seen.Mirror, p.lastDelegation(), p.now()), signed)
 			p.state.dnssec, p.state.dnssecKnown = signed, true
@@ -205,7 +206,7 @@ func corrected(primaries []primary.State, isStuck func(rrset.Key) bool) map[rrse
 // isGone reports whether nothing of ours was seen of an RRset on any of some primaries.
 func (p zonePass) isGone(primaries []primary.State, key rrset.Key) bool {
 	for _, q := range primaries {
-		if q.Seen.Mirror == nil || !q.Host.Knows(key) {
+		if q.Seen.Mirror == nil || !q.Host.Knows(key) || q.Known.MayStillGet(key, p.now()) {
 			return false
 		}
 		if !p.state.content.IsClear(q.Known, q.Seen.Mirror, key) {
