@@ -51,9 +51,9 @@ func TestOverwrittenStatus(t *testing.T) {
 			Unselected(v1beta1.RecordStatus{Conditions: claims(Programmed, Accepted, Progressing), ObservedGeneration: 9, PublishedName: "other", RecordHash: "x", Zone: "example.net"}, 1, NoZoneSelects(&metav1.ObjectMeta{Namespace: "team"}), now),
 		},
 		"zone": {
-			Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Generation: 1, Problem: holds, Serial: 7}, now),
+			Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Generation: 1, Problem: holds, Serial: 7, SerialKnown: true}, now),
 			Zone(v1beta1.DNSZoneStatus{Conditions: claims(Progressing, Degraded, "Available"), ObservedGeneration: 9, Serial: &serial, RecordsCount: 9, FailureReason: "Invented", ForeignRRsetsCount: 9,
-				Bind9Instances: []v1beta1.ZoneInstance{{Name: "other"}}, Records: []v1beta1.RecordReference{{Name: "other"}}}, ZoneFacts{Generation: 1, Problem: holds, Serial: 7}, now),
+				Bind9Instances: []v1beta1.ZoneInstance{{Name: "other"}}, Records: []v1beta1.RecordReference{{Name: "other"}}}, ZoneFacts{Generation: 1, Problem: holds, Serial: 7, SerialKnown: true}, now),
 		},
 		"endpoint": {
 			Endpoint(v1alpha1.DNSEndpointStatus{}, EndpointFacts{Generation: 1, Left: func(v1alpha1.EndpointZone) bool { return true }}, now),

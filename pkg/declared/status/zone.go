@@ -19,8 +19,9 @@ const MaxZoneRecords = 1000
 // ZoneFacts is what one pass found about a zone.
 type ZoneFacts struct {
 	Generation int64
-	// Serial that the primaries answered with; 0 leaves the last known one.
-	Serial uint32
+	// Serial that the primaries answered with. Unless SerialKnown, the last known value remains.
+	Serial      uint32
+	SerialKnown bool
 	// Programmed counts the programmed records, Unready the others. Records are at most MaxZoneRecords of the programmed
 	// ones, in a stable order.
 	Programmed, Unready int
@@ -72,7 +73,7 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 	dropClaims(&next.Conditions, Progressing, Degraded)
 	next.ObservedGeneration = f.Generation
 	next.FailureReason, next.FailureMessage = f.Failure.Reason, TruncateMessage(f.Failure.Message)
-	if f.Serial != 0 {
+	if f.SerialKnown {
 		next.Serial = new(int64(f.Serial))
 	}
 	if !f.isUnknown() {

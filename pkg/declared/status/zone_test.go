@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -164,7 +165,7 @@ func TestZoneFailure(t *testing.T) {
 
 func TestZoneIsUnchangedByTheSameFacts(t *testing.T) {
 	facts := func() ZoneFacts {
-		return ZoneFacts{Generation: 1, Serial: 7, Problem: True(ReconcileSucceeded, ""), Servers: 1, Current: 1,
+		return ZoneFacts{Generation: 1, Serial: 7, SerialKnown: true, Problem: True(ReconcileSucceeded, ""), Servers: 1, Current: 1,
 			Instances: []v1beta1.ZoneInstance{{Name: "dns-primary-0", Status: v1beta1.ZoneConfigured}}}
 	}
 	first := Zone(v1beta1.DNSZoneStatus{}, facts(), early)
@@ -175,6 +176,23 @@ func TestZoneIsUnchangedByTheSameFacts(t *testing.T) {
 	failed.Instances[0].Status = v1beta1.ZoneFailed
 	if at := Zone(first, failed, late).Bind9Instances[0].LastReconciledAt; !at.Time.Equal(late) {
 		t.Errorf("an instance failed at %s, the status says %s", late, at)
+	}
+}
+
+// Any serial may be a zone's, 0 too. The last known one remains while nobody knows it.
+func TestZoneKeepsItsLastKnownSerial(t *testing.T) {
+	var zone v1beta1.DNSZoneStatus
+	for i, step := range []struct {
+		serial uint32
+		known  bool
+		want   *int64
+	}{
+		{0, false, nil}, {math.MaxUint32, true, new(int64(math.MaxUint32))}, {0, true, new(int64(0))}, {7, false, new(int64(0))}, {1, true, new(int64(1))},
+	} {
+		zone = Zone(zone, ZoneFacts{Serial: step.serial, SerialKnown: step.known, Problem: True(ReconcileSucceeded, "")}, early)
+		if diff := cmp.Diff(step.want, zone.Serial); diff != "" {
+			t.Errorf("step %d (-want +got):\n%s", i, diff)
+		}
 	}
 }
 

@@ -74,13 +74,9 @@ func AddSerial(s, n uint32) uint32 {
 }
 
 // NextSerial chooses the serial of the change after current: the Unix time now if that is ahead of current, else the serial that follows
-// current. It is never 0 and SerialLess(current, NextSerial(current, now)) holds. With current 0, which means that there is no serial
-// yet, it is now (1 when now is 0).
+// current. It is never 0 and SerialLess(current, NextSerial(current, now)) holds.
 func NextSerial(current, now uint32) uint32 {
-	switch {
-	case current == 0:
-		return max(now, 1)
-	case now != 0 && SerialLess(current, now):
+	if now != 0 && SerialLess(current, now) {
 		return now
 	}
 	return AddSerial(current, 1)

@@ -39,8 +39,9 @@ func TestAddSerial(t *testing.T) {
 func TestNextSerial(t *testing.T) {
 	const now = 1_800_000_000
 	for name, test := range map[string]struct{ current, now, want uint32 }{
-		"no serial yet":                  {0, now, now},
-		"no serial and no clock":         {0, 0, 1},
+		"at zero":                        {0, now, now},
+		"at zero, clock at zero":         {0, 0, 1},
+		"at zero, clock out of reach":    {0, 1<<31 + 1, 1},
 		"behind the clock":               {now - 10, now, now},
 		"second change in a second":      {now, now, now + 1},
 		"ahead of the clock":             {2_026_010_101, now, 2_026_010_102},
@@ -74,7 +75,7 @@ func FuzzSerial(f *testing.F) {
 		if a != b && b-a != 1<<31 && !SerialLess(a, b) && !SerialLess(b, a) {
 			t.Fatalf("%d and %d have no order", a, b)
 		}
-		if next := NextSerial(a, b); next == 0 || (a != 0 && !SerialLess(a, next)) {
+		if next := NextSerial(a, b); next == 0 || !SerialLess(a, next) {
 			t.Fatalf("NextSerial(%d, %d) = %d", a, b, next)
 		}
 		n %= math.MaxInt32 // 0 to 2^31-2.

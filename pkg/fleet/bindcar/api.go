@@ -32,8 +32,9 @@ type CreateZone struct {
 	ZoneType string `json:"zoneType"`
 	// UpdateKeyName is the TSIG key that may update a primary zone.
 	UpdateKeyName string `json:"updateKeyName,omitempty"`
-	// Owner is the DNSZone whose data the zone has, as "namespace/name".
-	Owner string `json:"owner,omitempty"`
+	// Owner is the DNSZone whose data the zone has, as "namespace/name", and OwnerUID its UID: one that is deleted and made again is another.
+	Owner    string `json:"owner,omitempty"`
+	OwnerUID string `json:"ownerUID,omitempty"`
 	// ReplaceUnloaded has a zone that is there replaced if its data cannot be loaded.
 	ReplaceUnloaded bool       `json:"replaceUnloaded,omitempty"`
 	ZoneConfig      ZoneConfig `json:"zoneConfig"`
@@ -98,8 +99,9 @@ type PatchZone struct {
 	// DNSSECPolicy signs the zone; "insecure" takes the signatures off again, "" stops looking after them.
 	DNSSECPolicy *string `json:"dnssecPolicy,omitempty"`
 	KeySecret    *string `json:"keySecret,omitempty"`
-	// Owner of a zone that has none; another one is not replaced.
-	Owner *string `json:"owner,omitempty"`
+	// Owner of a zone that has none; another one is not replaced. OwnerUID completes an owner without one.
+	Owner    *string `json:"owner,omitempty"`
+	OwnerUID *string `json:"ownerUID,omitempty"`
 }
 
 // CheckDS is the body of POST /zones/{name}/checkds: whether a key of the zone has a DS record in the zone above, for which named waits
@@ -130,8 +132,9 @@ type Zone struct {
 	// DNSSECPolicy and KeySecret are as they were set last; absent when none was.
 	DNSSECPolicy string `json:"dnssecPolicy,omitempty"`
 	KeySecret    string `json:"keySecret,omitempty"`
-	// Owner is the DNSZone whose data the zone has, as "namespace/name"; absent when that is not known.
-	Owner string `json:"owner,omitempty"`
+	// Owner is the DNSZone whose data the zone has, as "namespace/name", and OwnerUID its UID; absent when that is not known.
+	Owner    string `json:"owner,omitempty"`
+	OwnerUID string `json:"ownerUID,omitempty"`
 }
 
 // ZoneList is the response to GET /zones.
@@ -176,8 +179,8 @@ type Failure struct {
 type Notification struct {
 	// Zone is the zone's name as in Zone.Name; empty in a line that is about no zone.
 	Zone string `json:"zone,omitempty"`
-	// Serial that named serves since then. It is 0 when the NOTIFY had none and named could not be asked for it.
-	Serial uint32 `json:"serial,omitempty"`
+	// Serial that named serves since then; absent if the zone is gone, or when the NOTIFY had none and named could not be asked for it.
+	Serial *uint32 `json:"serial,omitempty"`
 	// At is when the sidecar received the NOTIFY.
 	At time.Time `json:"at"`
 	// Lost says that zones may have changed without a line of their own: check all of them. Every stream begins with it, as

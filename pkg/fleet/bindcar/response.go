@@ -192,7 +192,7 @@ func sizeOfListed(name string) int { return listedOverhead + len(name) }
 func sizeOfName(name string) int { return nameOverhead + len(name) }
 
 func sizeOfZone(z Zone) int {
-	size := zoneOverhead + len(z.Name) + len(z.FilePath) + len(z.Type) + len(z.DNSSECPolicy) + len(z.KeySecret) + len(z.Owner)
+	size := zoneOverhead + len(z.Name) + len(z.FilePath) + len(z.Type) + len(z.DNSSECPolicy) + len(z.KeySecret) + len(z.Owner) + len(z.OwnerUID)
 	for _, names := range [][]string{z.AlsoNotify, z.AllowTransfer, z.Primaries} {
 		for _, name := range names {
 			size += sizeOfName(name)

@@ -22,8 +22,8 @@ type Follower struct {
 	// said the last time.
 	retryAt time.Time
 	Answer  string
-	// had is the serial with which it was in sync last.
-	had uint32
+	// had is the serial with which it was in sync last, nil if it never was.
+	had *uint32
 	// silentSince is since when it has not answered, zero when it did last.
 	silentSince time.Time
 }
@@ -78,8 +78,8 @@ func (f *Follower) NextStep(serial uint32, diverges bool, now time.Time) Transfe
 
 // NoteCurrent takes over that the secondary has the zone's serial, and reports whether it has got it since it was seen last.
 func (f *Follower) NoteCurrent(serial uint32) (transferred bool) {
-	transferred = !f.since.IsZero() || f.had != 0 && f.had != serial
-	*f = Follower{had: serial}
+	transferred = !f.since.IsZero() || f.had != nil && *f.had != serial
+	*f = Follower{had: &serial}
 	return transferred
 }
 

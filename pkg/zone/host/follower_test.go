@@ -55,3 +55,16 @@ func TestAnOrderThatWasNotFollowedIsRepeatedSoon(t *testing.T) {
 		t.Errorf("the next pause is %s", got)
 	}
 }
+
+// It is said once of each serial that a secondary has got it, whichever that is.
+func TestASecondaryHasGotASerial(t *testing.T) {
+	s := &Follower{}
+	for i, step := range []struct {
+		serial      uint32
+		transferred bool
+	}{{4294967295, false}, {0, true}, {0, false}, {1, true}, {1, false}} {
+		if got := s.NoteCurrent(step.serial); got != step.transferred {
+			t.Errorf("step %d, serial %d: transferred is %v", i, step.serial, got)
+		}
+	}
+}

@@ -81,7 +81,10 @@ type rndcSidecar struct {
 	*chainRig
 }
 
-func (s *rndcSidecar) Zone(context.Context, bindcar.Address, string) (bindcar.Zone, error) {
+func (s *rndcSidecar) Zone(_ context.Context, _ bindcar.Address, zone string) (bindcar.Zone, error) {
+	if zone == s.zone.Spec.ZoneName {
+		return bindcar.Zone{Type: bindcar.Primary, Owner: "dns/zone"}, nil
+	}
 	return bindcar.Zone{Type: bindcar.Primary, Owner: "dns/shop", DNSSECPolicy: "fast"}, nil
 }
 

@@ -743,69 +743,120 @@ func (a addzone) CreateZone(_ context.Context, _ bindcar.Address, zone bindcar.C
 	return err
 }
 
-// secondarySidecar stands for the sidecar of a secondary: it deletes and adds zones of the real one. owner is the DNSZone whose data that
+// secondarySidecar stands for the sidecar of a secondary: it deletes and adds zones of the real one. zone has the DNSZone whose data that
 // has.
 type secondarySidecar struct {
 	sidecarClient
 	secondary, primary *bind.Server
-	owner              string
+	zone               bindcar.Zone
 }
 
 func (s *secondarySidecar) Zone(context.Context, bindcar.Address, string) (bindcar.Zone, error) {
-	return bindcar.Zone{Owner: s.owner}, nil
+	return s.zone, nil
+}
+
+func (s *secondarySidecar) PatchZone(context.Context, bindcar.Address, string, bindcar.PatchZone) error {
+	return nil
 }
 
 func (s *secondarySidecar) DeleteZone(_ context.Context, _ bindcar.Address, zone, _ string) error {
-	s.owner = ""
+	s.zone = bindcar.Zone{}
 	_, err := s.secondary.Rndc("delzone", zone)
 	return err
 }
 
 func (s *secondarySidecar) CreateZone(_ context.Context, _ bindcar.Address, zone bindcar.CreateZone) error {
-	s.owner = zone.Owner
+	s.zone = bindcar.Zone{Type: bindcar.Secondary, Owner: zone.Owner, OwnerUID: zone.OwnerUID}
 	_, err := s.secondary.Rndc("addzone", zone.ZoneName, fmt.Sprintf("{ type secondary; file %q; primaries { %s port %d key %q; }; };",
 		zone.ZoneName+".new", s.primary.Addr.Addr(), s.primary.Addr.Port(), s.primary.Transfer.Name))
 	return err
 }
 
-// A secondary to which a zone comes still has the zone of another DNSZone, under the very serial: that is removed with all its data.
-func TestPassRemovesAnotherZoneFromASecondary(t *testing.T) {
-	r := newRig(t, 1, bind.Zone{})
-	sidecar := &secondarySidecar{sidecarClient: r.sidecar, secondary: r.secondary, primary: r.primary[0], owner: "evil/zone"}
-	r.sidecar = sidecar
-	r.zones.Set(r.a("www", 1, "192.0.2.10"))
-	serial := r.pass().event.Serial
-	file := filepath.Join(r.secondary.Dir, "evil")
+// giveOthersZone gives the rig's secondary the zone of another DNSZone, with a name of its own, under a serial.
+func (r *rig) giveOthersZone(serial uint32) {
+	r.t.Helper()
+	file := filepath.Join(r.secondary.Dir, "others")
 	text := fmt.Sprintf("$TTL 60\n@ SOA ns1 hostmaster %d 3600 600 86400 60\n@ NS ns1\nns1 A 192.0.2.1\nlogin A 192.0.2.66\n", serial)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+		r.t.Fatal(err)
 	}
 	for _, command := range [][]string{{"delzone", "example.test"}, {"addzone", "example.test", fmt.Sprintf("{ type primary; file %q; };", file)}} {
 		if out, err := r.secondary.Rndc(command...); err != nil {
-			t.Fatal(out, err)
+			r.t.Fatal(out, err)
 		}
 	}
-	if got := served(t, r.secondary, "login"); len(got) != 1 {
-		t.Fatalf("the other zone's data is not there: %q", got)
+	if got := served(r.t, r.secondary, "login"); len(got) != 1 {
+		r.t.Fatalf("the other zone's data is not there: %q", got)
 	}
-	// The zone comes to the secondary now.
-	r.zone.Status.Bind9Instances = r.zone.Status.Bind9Instances[:1]
+}
+
+// A secondary has the zone of another DNSZone, under the very serial: that is removed with all its data. The zone comes to the secondary
+// now, or the secondary was away while the zone was deleted and made again, or comes back beside another pod of its instance that has the zone.
+func TestPassRemovesAnotherZoneFromASecondary(t *testing.T) {
+	for name, c := range map[string]struct {
+		had        bindcar.Zone
+		configured bool
+	}{
+		"another DNSZone":               {had: bindcar.Zone{Owner: "evil/zone"}},
+		"a former one of that name":     {had: bindcar.Zone{Owner: "dns/zone", OwnerUID: "former"}},
+		"another one, on a former pod":  {had: bindcar.Zone{Owner: "evil/zone", OwnerUID: "evil"}, configured: true},
+		"a former one, on a former pod": {had: bindcar.Zone{Owner: "dns/zone", OwnerUID: "former"}, configured: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 1, bind.Zone{})
+			sidecar := &secondarySidecar{sidecarClient: r.sidecar, secondary: r.secondary, primary: r.primary[0], zone: c.had}
+			r.sidecar = sidecar
+			r.zones.Set(r.a("www", 1, "192.0.2.10"))
+			r.giveOthersZone(r.pass().event.Serial)
+			if !c.configured {
+				r.zone.Status.Bind9Instances = r.zone.Status.Bind9Instances[:1]
+				r.zones.Set(r.zone)
+			}
+			r.states.Delete(membership.KeyOfZone(r.zone))
+			want := bindcar.Zone{Type: bindcar.Secondary, Owner: "dns/zone", OwnerUID: "zone"}
+			r.until("the secondary follows with the zone's own data", func(p passResult) bool {
+				return p.event.Servers[1].Current && cmp.Equal(sidecar.zone, want)
+			})
+			if got := served(t, r.secondary, "login"); len(got) > 0 {
+				t.Errorf("the secondary answers %q", got)
+			}
+			if got := served(t, r.secondary, "www"); !slices.Equal(got, []string{"192.0.2.10"}) {
+				t.Errorf("the secondary answers %q", got)
+			}
+			if p := r.pass(); p.event.Foreign > 0 || len(served(t, r.primary[0], "login")) > 0 {
+				t.Errorf("%d RRsets are foreign", p.event.Foreign)
+			}
+		})
+	}
+}
+
+// A secondary was away while the zone was deleted and made again, and comes back before a primary has the new one: that gets nothing of the
+// former one.
+func TestANewZoneIsNotMadeOfAFormerOne(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	sidecar := &secondarySidecar{sidecarClient: r.sidecar, secondary: r.secondary, primary: r.primary[0], zone: bindcar.Zone{Owner: "dns/zone", OwnerUID: "former"}}
+	r.sidecar = bothSidecars{sidecar, addzone{r.sidecar, r.primary[0], filepath.Join(t.TempDir(), "zone")}}
+	r.giveOthersZone(7)
+	r.rndc("delzone", "example.test")
+	r.zone.Status.Bind9Instances = nil
 	r.zones.Set(r.zone)
-	r.states.Delete(membership.KeyOfZone(r.zone))
-	for began := time.Now(); !r.pass().event.Servers[1].Current; {
-		if time.Since(began) > time.Minute {
-			t.Fatal("the secondary does not follow")
-		}
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.until("the secondary follows", func(p passResult) bool { return p.event.Servers[1].Current })
+	r.holds("www", "192.0.2.10")
+	r.holds("login")
+}
+
+// bothSidecars are those of a secondary and a primary.
+type bothSidecars struct {
+	*secondarySidecar
+	primary addzone
+}
+
+func (s bothSidecars) CreateZone(ctx context.Context, to bindcar.Address, zone bindcar.CreateZone) error {
+	if zone.ZoneType == bindcar.Primary {
+		return s.primary.CreateZone(ctx, to, zone)
 	}
-	if got := served(t, r.secondary, "login"); len(got) > 0 || sidecar.owner != "dns/zone" {
-		t.Errorf("the secondary of %s answers %q", sidecar.owner, got)
-	}
-	if got := served(t, r.secondary, "www"); !slices.Equal(got, []string{"192.0.2.10"}) {
-		t.Errorf("the secondary answers %q", got)
-	}
-	if p := r.pass(); p.event.Foreign > 0 || len(served(t, r.primary[0], "login")) > 0 {
-		t.Errorf("%d RRsets are foreign", p.event.Foreign)
-	}
+	return s.secondarySidecar.CreateZone(ctx, to, zone)
 }
 
 // Data that nobody declares is counted again after the only primary has lost the zone and got it back from a secondary.

@@ -69,6 +69,7 @@ func (p zonePass) remember(r reconciled, isStuck func(rrset.Key) bool) {
 			continue
 		}
 		q.Known.ForgetRefusals(isStuck)
+		q.Known.ForgetLate(p.now())
 		if q.Seen.Mirror != nil && signer.shows(q) {
 			signed = cmp.Or(signer.statusOf(q.Seen.Mirror, p.lastDelegation(), p.now()), signed)
 			p.state.dnssec, p.state.dnssecKnown = signed, true
@@ -90,7 +91,7 @@ func (p zonePass) serialOf(primaries []primary.State) (serial uint32, isKnown bo
 // provider that is no DNS server was read with it.
 func (p zonePass) addContent(event statuswriter.SyncCompleted, primaries []primary.State, stored []backend.Outcome) statuswriter.SyncCompleted {
 	event.Unprogrammed = map[rrset.Key]status.Verdict{}
-	event.Serial, _ = p.serialOf(primaries)
+	event.Serial, event.SerialKnown = p.serialOf(primaries)
 	for _, q := range primaries {
 		if event.Changes.Len() == 0 {
 			event.Changes = q.Applied
@@ -205,7 +206,7 @@ func corrected(primaries []primary.State, isStuck func(rrset.Key) bool) map[rrse
 // isGone reports whether nothing of ours was seen of an RRset on any of some primaries.
 func (p zonePass) isGone(primaries []primary.State, key rrset.Key) bool {
 	for _, q := range primaries {
-		if q.Seen.Mirror == nil || !q.Host.Knows(key) {
+		if q.Seen.Mirror == nil || !q.Host.Knows(key) || q.Known.MayStillGet(key, p.now()) {
 			return false
 		}
 		if !p.state.content.IsClear(q.Known, q.Seen.Mirror, key) {

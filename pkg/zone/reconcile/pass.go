@@ -165,7 +165,7 @@ func (p zonePass) reconcileHosts(ctx context.Context) (r reconciled) {
 	r.Result = writes.Reconcile(ctx, primaries)
 	r.stored = p.reconcileBackends(ctx)
 	serial, isKnown := p.serialOf(r.Primaries)
-	if p.countOnLine() > 0 {
+	if isKnown && p.countOnLine() > 0 {
 		p.serials.Expect(p.key(), serial)
 	}
 	if len(r.failed()) == 0 && !r.isUnreached() {

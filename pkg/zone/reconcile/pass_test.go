@@ -330,12 +330,12 @@ func TestPassReadsAgainAfterAConflict(t *testing.T) {
 
 // lateUpdates is an update client that gets no replies until arrive is called: what it was sent reaches the server then.
 type lateUpdates struct {
-	*fakePrimary
+	updateClient
 	sent []func()
 }
 
 func (l *lateUpdates) Apply(ctx context.Context, to rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
-	l.sent = append(l.sent, func() { _, _ = l.fakePrimary.Apply(ctx, to, changes, have, want) })
+	l.sent = append(l.sent, func() { _, _ = l.updateClient.Apply(ctx, to, changes, have, want) })
 	return rfc2136.Result{SOA: have}, host.ErrUnknown
 }
 
@@ -364,7 +364,7 @@ func TestLostUpdateThatArrivesLate(t *testing.T) {
 	run(f)
 	given := numbered(2, 1)
 	p.zones.Set(given)
-	late := &lateUpdates{fakePrimary: f}
+	late := &lateUpdates{updateClient: f}
 	if result := run(late); result.event.Problem.Holds() || len(late.sent) == 0 {
 		t.Fatalf("problem %+v after %d updates", result.event.Problem, len(late.sent))
 	}

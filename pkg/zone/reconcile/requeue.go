@@ -61,7 +61,7 @@ func pauseAfter(event statuswriter.SyncCompleted, backoff workqueue.TypedRateLim
 		switch {
 		case !s.Addr.IsValid() || s.Current:
 			// A pod without an address cannot be asked; an event reports when it gets one.
-		case s.Role == observe.Secondary && event.Serial == 0:
+		case s.Role == observe.Secondary && !event.SerialKnown:
 			// No primary says what it should have.
 		case host.IsTerminal(s.Err):
 			stuck = true

@@ -48,6 +48,15 @@ func TestPauseGrowsWhileAServerIsBehindAndStartsAnew(t *testing.T) {
 	if p := pauseAfter(refused, backoff, request); !about(p, content.RefusalPause) {
 		t.Errorf("a refused RRset is tried again after %s, want %s", p, content.RefusalPause)
 	}
+	secondary := statuswriter.SyncCompleted{Servers: []statuswriter.ServerOutcome{{Server: observe.Server{Addr: behind.Servers[0].Addr, Role: observe.Secondary}}}}
+	if p := pauseAfter(secondary, backoff, request); !about(p, idleInterval) {
+		t.Errorf("a secondary is looked at again after %s although no primary says what it should have", p)
+	}
+	secondary.SerialKnown = true
+	if p := pauseAfter(secondary, backoff, request); !about(p, firstInterval) {
+		t.Errorf("a secondary that is behind serial %d is looked at again after %s, want %s", secondary.Serial, p, firstInterval)
+	}
+	backoff.Forget(request)
 	behind.Servers[0].Err = fmt.Errorf("programming: %w", &wire.Error{Op: "update", TSIGError: dns.RcodeBadKey})
 	if p := pauseAfter(behind, backoff, request); !about(p, content.RefusalPause) {
 		t.Errorf("a server that does not know our key is asked again after %s, want %s", p, content.RefusalPause)

@@ -125,6 +125,9 @@ func TestZoneOnSerialZero(t *testing.T) {
 			if serial := r.look(outside).SOA.Serial; serial != 0 {
 				t.Errorf("the serial is %d, although there was nothing to change", serial)
 			}
+			if p := r.pass(); !p.event.SerialKnown || p.event.Serial != 0 {
+				t.Errorf("the serial of the pass is %d, known: %v", p.event.Serial, p.event.SerialKnown)
+			}
 		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/primary"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 	bind "github.com/lockstep-dns/lockstep/test/named"
@@ -306,4 +307,41 @@ func TestSharedPrimaryWithOthersChangingATTL(t *testing.T) {
 			t.Errorf("case %d: drift %d, the server has %v", i, p.event.Drift, has)
 		}
 	}
+}
+
+// Where others write as well, no other version keeps out an update whose reply was lost: it takes effect after its record was deleted and
+// nothing was seen of it. The data goes for as long as that may be.
+func TestLateUpdateOfADeletedRecord(t *testing.T) {
+	r, _ := newSharedRig(t, "")
+	now := time.Now()
+	r.now = func() time.Time { return now }
+	direct, late := r.updates, &lateUpdates{updateClient: r.updates}
+	r.updates = late
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.pass()
+	r.updates = direct
+	gone := r.a("www", 1, "192.0.2.10")
+	gone.DeletionTimestamp = new(metav1.Now())
+	r.zones.Set(gone)
+	if p := r.mustSync(); len(p.event.Released) != 1 {
+		t.Errorf("released: %v", p.event.Released)
+	}
+	r.zones.Remove(gone)
+	r.holds("www")
+	now = now.Add(host.ForeignRest)
+	r.pass()
+	late.arrive()
+	r.holds("www", "192.0.2.10")
+	for range 2 {
+		now = now.Add(host.ForeignRest)
+		r.mustSync()
+		r.holds("www")
+	}
+
+	r.byHand(0, "www", "192.0.2.77") // It is somebody else's by now.
+	now = now.Add(host.ForeignRest)
+	if p := r.mustSync(); p.event.Foreign != 1 {
+		t.Errorf("%d RRsets are foreign", p.event.Foreign)
+	}
+	r.holds("www", "192.0.2.77")
 }

@@ -51,8 +51,9 @@ type SyncCompleted struct {
 	Rebuilt bool
 	// Changes are what this pass applied to the first primary that had any.
 	Changes plan.Changes
-	// Serial is the zone's serial after the pass.
-	Serial uint32
+	// Serial is the zone's serial after the pass; any may be one, so SerialKnown says whether the pass found it out.
+	Serial      uint32
+	SerialKnown bool
 	// Unprogrammed holds the verdict for every RRset that not all primaries answered with; all others are programmed.
 	Unprogrammed map[rrset.Key]status.Verdict
 	// Released are the objects whose data has left the zone: deleted ones, and ones the zone no longer selects.

@@ -94,7 +94,7 @@ func (w *Writer) writeZone(ctx context.Context, key types.NamespacedName) (time.
 // zoneFacts counts; it costs what is not programmed, not what the zone holds.
 func zoneFacts(e SyncCompleted) status.ZoneFacts {
 	f := status.ZoneFacts{
-		Generation: e.Zone.Generation, Serial: e.Serial, Problem: e.Problem, Failure: e.Failure, Servers: len(e.Servers),
+		Generation: e.Zone.Generation, Serial: e.Serial, SerialKnown: e.SerialKnown, Problem: e.Problem, Failure: e.Failure, Servers: len(e.Servers),
 		Paused: e.Paused, Pending: e.Pending, Foreign: e.Foreign, Remark: remarkOn(e), Arrivals: e.Arrivals, DNSSEC: e.DNSSEC, DNSSECKnown: e.DNSSECKnown, Delegated: e.Delegated,
 		HeldPlan: e.HeldPlan, Guarded: e.Guarded,
 		Contested: e.Contested,

@@ -101,11 +101,11 @@ func isLoopback(addr net.Addr) bool {
 	return err == nil && from.Addr().Unmap().IsLoopback()
 }
 
-// notifiedSerial is the serial in the message, which may have none (RFC 1996 section 3.7), else the one that named reports.
-func (l *Listener) notifiedSerial(ctx context.Context, zone string, message *dns.Msg) uint32 {
+// notifiedSerial is the serial in the message, which may have none (RFC 1996 section 3.7), else the one that named reports; nil if it does not.
+func (l *Listener) notifiedSerial(ctx context.Context, zone string, message *dns.Msg) *uint32 {
 	for _, rr := range message.Answer {
 		if soa, ok := rr.(*dns.SOA); ok && strings.EqualFold(soa.Hdr.Name, message.Question[0].Name) {
-			return soa.Serial
+			return &soa.Serial
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
@@ -113,6 +113,7 @@ func (l *Listener) notifiedSerial(ctx context.Context, zone string, message *dns
 	serial, err := l.lookUpSerial(ctx, zone)
 	if err != nil {
 		klog.V(2).InfoS("serial not known", "zone", zone, "reason", err.Error())
+		return nil
 	}
-	return serial
+	return &serial
 }

@@ -27,8 +27,8 @@ func TestNoticeLog(t *testing.T) {
 			position := l.endPosition()
 			for i, s := range steps {
 				for _, line := range s.add {
-					var n bindcar.Notification
-					_, _ = fmt.Sscan(line, &n.Zone, &n.Serial)
+					n := bindcar.Notification{Serial: new(uint32)}
+					_, _ = fmt.Sscan(line, &n.Zone, n.Serial)
 					l.Add(n)
 				}
 				var notices []bindcar.Notification
@@ -49,5 +49,5 @@ func text(n bindcar.Notification) string {
 	if n.Lost {
 		return "lost"
 	}
-	return fmt.Sprint(n.Zone, " ", n.Serial)
+	return fmt.Sprint(n.Zone, " ", *n.Serial)
 }

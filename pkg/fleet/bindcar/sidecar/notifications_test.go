@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
@@ -66,7 +67,7 @@ func (s *subscriber) next(t testing.TB) bindcar.Notification {
 func (s *subscriber) await(t testing.TB, zone string, serial uint32) bindcar.Notification {
 	t.Helper()
 	for {
-		if n := s.next(t); n.Zone == zone && n.Serial == serial {
+		if n := s.next(t); n.Zone == zone && ptr.Deref(n.Serial, 0) == serial {
 			return n
 		}
 	}
@@ -223,7 +224,7 @@ func TestTakeNotify(t *testing.T) {
 	}{
 		"with serial":      {with(notify("Some.Example."), 7), dns.RcodeSuccess, "some.example 7"},
 		"without serial":   {notify("known.example."), dns.RcodeSuccess, "known.example 1763690000"},
-		"of no zone here":  {notify("unknown.example."), dns.RcodeSuccess, "unknown.example 0"},
+		"of no zone here":  {notify("unknown.example."), dns.RcodeSuccess, "unknown.example without serial"},
 		"hostile name":     {notify(`a\032b\059reload.example.`), dns.RcodeSuccess, `a\ b\;reload.example 0`},
 		"query":            {new(dns.Msg).SetQuestion("known.example.", dns.TypeSOA), dns.RcodeRefused, ""},
 		"update":           {new(dns.Msg).SetUpdate("known.example."), dns.RcodeNotImplemented, ""},
@@ -292,10 +293,10 @@ func TestNoticesSlowReader(t *testing.T) {
 			const rounds, zones = 4000, 20
 			for i := range uint32(rounds) {
 				for z := range zones {
-					s.server.notifications.Log.Add(bindcar.Notification{Zone: fmt.Sprintf("%s%d.example", strings.Repeat("long-", 12), z), Serial: i})
+					s.server.notifications.Log.Add(bindcar.Notification{Zone: fmt.Sprintf("%s%d.example", strings.Repeat("long-", 12), z), Serial: &i})
 				}
 			}
-			s.server.notifications.Log.Add(bindcar.Notification{Zone: "last.example", Serial: 1})
+			s.server.notifications.Log.Add(bindcar.Notification{Zone: "last.example", Serial: new(uint32(1))})
 			for n := quick.next(t); n.Zone != "last.example" && !n.Lost; n = quick.next(t) {
 				continue
 			}
@@ -411,7 +412,7 @@ func TestNoticesOutliveTimeouts(t *testing.T) {
 	s.addr.Addr = netip.MustParseAddrPort(listener.Addr().String())
 	s.readHeartbeats(t, int(3*timeout/heartbeat))
 	sub := s.subscribe(t)
-	s.server.notifications.Log.Add(bindcar.Notification{Zone: "a.example", Serial: 1})
+	s.server.notifications.Log.Add(bindcar.Notification{Zone: "a.example", Serial: new(uint32(1))})
 	sub.await(t, "a.example", 1)
 
 	// Both ends: the stream ends with the server, and the server does not wait for the stream.
@@ -565,7 +566,10 @@ func text(n bindcar.Notification) string {
 	if n.Lost {
 		return "lost"
 	}
-	return fmt.Sprint(n.Zone, " ", n.Serial)
+	if n.Serial == nil {
+		return n.Zone + " without serial"
+	}
+	return fmt.Sprint(n.Zone, " ", *n.Serial)
 }
 
 // A zone whose file was edited is announced once more when it is loaded, on the same serial.

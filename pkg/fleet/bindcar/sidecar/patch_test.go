@@ -59,12 +59,13 @@ func TestZoneSettings(t *testing.T) {
 		t.Errorf("after a change (-want +got):\n%s", diff)
 	}
 
-	for _, owner := range []string{"team/zone", "evil/zone"} { // A zone that has an owner keeps it.
-		if err := p.client.PatchZone(ctx, p.addr, "set.example", bindcar.PatchZone{Owner: &owner}); err != nil {
+	// A zone that has an owner keeps it. That of an older version has no UID.
+	for _, owner := range [][2]string{{"team/zone", ""}, {"evil/zone", "evil"}, {"team/zone", "uid"}, {"team/zone", "later"}} {
+		if err := p.client.PatchZone(ctx, p.addr, "set.example", bindcar.PatchZone{Owner: &owner[0], OwnerUID: &owner[1]}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want.Owner = "team/zone"
+	want.Owner, want.OwnerUID = "team/zone", "uid"
 	if diff := cmp.Diff(want, told(p)); diff != "" {
 		t.Errorf("with an owner (-want +got):\n%s", diff)
 	}
@@ -72,7 +73,7 @@ func TestZoneSettings(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.Layout.ZonesDir, "set.example"+".json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want.AlsoNotify, want.AllowTransfer, want.Primaries, want.Owner = nil, nil, nil, ""
+	want.AlsoNotify, want.AllowTransfer, want.Primaries, want.Owner, want.OwnerUID = nil, nil, nil, "", ""
 	if diff := cmp.Diff(want, told(p)); diff != "" {
 		t.Errorf("with a damaged description (-want +got):\n%s", diff)
 	}

@@ -182,7 +182,7 @@ func TestZoneLifeCycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	request := primaryZone("Life.Example.", s.UpdateKey.Name)
-	request.Owner = "team/zone"
+	request.Owner, request.OwnerUID = "team/zone", "uid"
 	if err := s.client.CreateZone(ctx, s.addr, request); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestZoneLifeCycle(t *testing.T) {
 		list.Items[0].Serial == nil || *list.Items[0].Serial != 1763690000 || list.Items[0].Type != bindcar.Primary {
 		t.Errorf("list %+v, %v", list, err)
 	}
-	if zone, err := s.client.Zone(ctx, s.addr, "life.example"); err != nil || zone.Name != "life.example" {
+	if zone, err := s.client.Zone(ctx, s.addr, "life.example"); err != nil || zone.Name != "life.example" || zone.Owner != "team/zone" || zone.OwnerUID != "uid" {
 		t.Errorf("zone %+v, %v", zone, err)
 	}
 

@@ -84,7 +84,7 @@ func (s *server) addDescription(zone *bindcar.Zone, d zonefile.Description) {
 	known := func(list []string) []string { return append([]string{}, list...) }
 	zone.AlsoNotify, zone.AllowTransfer, zone.Primaries = known(d.AlsoNotify), known(d.AllowTransfer), known(d.Primaries)
 	zone.DNSSECPolicy, zone.KeySecret, zone.Owner = d.DNSSECPolicy, d.KeySecret, d.Owner
-	zone.Type = cmp.Or(zone.Type, d.Type)
+	zone.OwnerUID, zone.Type = d.OwnerUID, cmp.Or(zone.Type, d.Type)
 }
 
 // findInList finds a zone whose type only the list of all has: one without data in the static configuration.

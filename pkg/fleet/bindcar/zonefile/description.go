@@ -22,8 +22,9 @@ import (
 type Description struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
-	// Owner is the DNSZone whose data the zone has; zones that an older sidecar added have none.
+	// Owner and OwnerUID are the DNSZone whose data the zone has; zones that an older sidecar added lack them.
 	Owner         string   `json:"owner,omitempty"`
+	OwnerUID      string   `json:"ownerUID,omitempty"`
 	UpdateKeyName string   `json:"updateKeyName,omitempty"`
 	AlsoNotify    []string `json:"alsoNotify,omitempty"`
 	AllowTransfer []string `json:"allowTransfer,omitempty"`
@@ -56,7 +57,7 @@ func Describe(request bindcar.CreateZone) (Description, error) {
 	}
 	config := request.ZoneConfig
 	return Description{
-		Name: name, Type: strings.ToLower(request.ZoneType), Owner: request.Owner, AlsoNotify: config.AlsoNotify, AllowTransfer: config.AllowTransfer,
+		Name: name, Type: strings.ToLower(request.ZoneType), Owner: request.Owner, OwnerUID: request.OwnerUID, AlsoNotify: config.AlsoNotify, AllowTransfer: config.AllowTransfer,
 		Primaries: config.Primaries, DNSSECPolicy: config.DNSSECPolicy, InlineSigning: config.InlineSigning, KeySecret: config.KeySecret,
 	}, nil
 }
@@ -98,6 +99,9 @@ func (d Description) Patched(patch bindcar.PatchZone) (Description, error) {
 	d.KeySecret = ptr.Deref(patch.KeySecret, d.KeySecret)
 	if patch.Owner != nil && d.Owner == "" {
 		d.Owner = *patch.Owner
+	}
+	if patch.Owner != nil && patch.OwnerUID != nil && d.Owner == *patch.Owner && d.OwnerUID == "" {
+		d.OwnerUID = *patch.OwnerUID
 	}
 	return d, d.Validate()
 }

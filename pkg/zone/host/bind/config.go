@@ -88,6 +88,10 @@ func (h *Host) updateConfig(ctx context.Context, want zoneConfig) error {
 	if err != nil {
 		return err
 	}
+	if h.isOthers(zone) {
+		h.LookAgain()
+		return h.evict(ctx, zone)
+	}
 	if h.Server.Role == observe.Primary && zone.Type == bindcar.Secondary {
 		return h.promote(ctx)
 	}
@@ -101,8 +105,8 @@ func (h *Host) updateConfig(ctx context.Context, want zoneConfig) error {
 	if zone.DNSSECPolicy != want.policy || zone.KeySecret != want.keySecret {
 		patch.DNSSECPolicy, patch.KeySecret, have = &want.policy, &want.keySecret, nil
 	}
-	if owner := h.Key.String(); zone.Owner == "" {
-		patch.Owner, have = &owner, nil
+	if owner, uid := h.Key.String(), string(h.Object.UID); zone.Owner == "" || zone.OwnerUID == "" {
+		patch.Owner, patch.OwnerUID, have = &owner, &uid, nil
 	}
 	if have != nil && slices.Equal(have, servers) {
 		return nil
@@ -117,7 +121,7 @@ func (h *Host) createSecondary(ctx context.Context) error {
 		return fmt.Errorf("no primary of zone %s has a Service address yet", h.Object.Spec.ZoneName)
 	}
 	err := h.sidecar.CreateZone(ctx, h.address(), bindcar.CreateZone{
-		ZoneName: h.name(), ZoneType: bindcar.Secondary, Owner: h.Key.String(), ZoneConfig: bindcar.ZoneConfig{Primaries: config.servers},
+		ZoneName: h.name(), ZoneType: bindcar.Secondary, Owner: h.Key.String(), OwnerUID: string(h.Object.UID), ZoneConfig: bindcar.ZoneConfig{Primaries: config.servers},
 	})
 	if err == nil {
 		h.noteCreated(config)
@@ -175,17 +179,30 @@ func (h *Host) Claim(ctx context.Context) (evicted bool, err error) {
 	}
 	zone, err := h.sidecar.Zone(ctx, h.address(), h.name())
 	switch {
-	case bindcar.IsNotFound(err) || err == nil && (zone.Owner == "" || zone.Owner == h.Key.String()):
+	case bindcar.IsNotFound(err) || err == nil && !h.isOthers(zone):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("finding out whose zone the server has: %w", err)
 	case h.Paused:
 		return false, errOthersZone
 	}
-	log.FromContext(ctx).Info("removing another DNSZone's data from a server", "zone", h.Object.Spec.ZoneName, "server", h.Server.Pod, "owner", zone.Owner)
-	err = h.sidecar.DeleteZone(ctx, h.address(), h.name(), zone.Owner)
-	h.Forget()
+	err = h.evict(ctx, zone)
 	return err == nil, err
+}
+
+// isOthers reports whether a server has the zone with the data of another DNSZone, perhaps one that had this one's name before: the server was
+// away while that was deleted.
+func (h *Host) isOthers(zone bindcar.Zone) bool {
+	return zone.Owner != "" && (zone.Owner != h.Key.String() || zone.OwnerUID != "" && zone.OwnerUID != string(h.Object.UID))
+}
+
+// evict removes the zone of another DNSZone.
+func (h *Host) evict(ctx context.Context, zone bindcar.Zone) error {
+	log.FromContext(ctx).Info("removing another DNSZone's data from a server", "zone", h.Object.Spec.ZoneName, "server", h.Server.Pod,
+		"owner", zone.Owner, "ownerUID", zone.OwnerUID)
+	err := h.sidecar.DeleteZone(ctx, h.address(), h.name(), zone.Owner)
+	h.Forget()
+	return err
 }
 
 // errOthersZone is a zone that a paused one does not replace.

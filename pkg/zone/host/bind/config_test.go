@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -93,6 +95,9 @@ func (c *primaryConfig) Zone(context.Context, bindcar.Address, string) (bindcar.
 
 func (c *primaryConfig) PatchZone(_ context.Context, _ bindcar.Address, _ string, patch bindcar.PatchZone) error {
 	c.zone.AlsoNotify, c.zone.AllowTransfer = *patch.AlsoNotify, *patch.AllowTransfer
+	if patch.OwnerUID != nil {
+		c.zone.OwnerUID = *patch.OwnerUID
+	}
 	if patch.KeySecret != nil {
 		c.zone.DNSSECPolicy, c.zone.KeySecret = *patch.DNSSECPolicy, *patch.KeySecret
 	}
@@ -100,7 +105,8 @@ func (c *primaryConfig) PatchZone(_ context.Context, _ bindcar.Address, _ string
 	return nil
 }
 
-// A primary lets those transfer the zone who are guests, and nobody who is none any more, whichever process let them.
+// A primary lets those transfer the zone who are guests, and nobody who is none any more, whichever process let them. A zone that an earlier
+// version has added gets the UID of its owner.
 func TestPrimaryServesItsGuests(t *testing.T) {
 	for name, c := range map[string]struct{ notified, opened []string }{
 		"nobody": {[]string{}, []string{}},
@@ -121,6 +127,9 @@ func TestPrimaryServesItsGuests(t *testing.T) {
 			}
 			if diff := cmp.Diff([][]string{c.notified, c.opened}, [][]string{sidecar.zone.AlsoNotify, sidecar.zone.AllowTransfer}); diff != "" || sidecar.patches != 1 {
 				t.Errorf("%s: %d patches (-want +got):\n%s", name, sidecar.patches, diff)
+			}
+			if sidecar.zone.OwnerUID != "zone" {
+				t.Errorf("%s: the owner's UID is %q", name, sidecar.zone.OwnerUID)
 			}
 		}
 	}
@@ -148,6 +157,20 @@ func TestKeysAreKeptWhereTheyAreToBe(t *testing.T) {
 			if want == "" || sidecar.zone.KeySecret != want || sidecar.zone.DNSSECPolicy != "default" || sidecar.patches != 1 {
 				t.Errorf("in %q before, known %t: in %q after %d patches, want %q", former, known != nil, sidecar.zone.KeySecret, sidecar.patches, want)
 			}
+		}
+	}
+}
+
+// A secondary without data is told from one that stays at serial 0.
+func TestTransferErrorSaysWhatTheSecondaryHas(t *testing.T) {
+	for want, e := range map[string]transferError{
+		"the secondary has no data instead of serial 0 since":                        {isEmpty: true},
+		"the secondary stays at serial 0 instead of serial 7 since":                  {want: 7},
+		"the secondary holds other data than the primaries on serial 0 since":        {},
+		"the secondary stays at serial 4294967295 instead of serial 0 since 1970-01": {have: 4294967295, since: time.Unix(0, 0)},
+	} {
+		if got := e.Error(); !strings.Contains(got, want) {
+			t.Errorf("%q is not in %q", want, got)
 		}
 	}
 }

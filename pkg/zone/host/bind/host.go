@@ -91,7 +91,8 @@ func (h *Host) At() host.Place {
 func (h *Host) Create(ctx context.Context, zone host.Copy) error {
 	config := h.configFor(observe.Primary)
 	request := bindcar.CreateZone{
-		ZoneName: h.name(), ZoneType: bindcar.Primary, UpdateKeyName: h.UpdateKey.Name, Owner: h.Key.String(), ReplaceUnloaded: zone.ReplaceUnloaded,
+		ZoneName: h.name(), ZoneType: bindcar.Primary, UpdateKeyName: h.UpdateKey.Name, Owner: h.Key.String(), OwnerUID: string(h.Object.UID),
+		ReplaceUnloaded: zone.ReplaceUnloaded,
 		ZoneConfig: bindcar.ZoneConfig{
 			TTL: zone.SOA.TTL, SOA: sidecarSOA(zone.SOA), Records: sidecarRecords(zone.Content), AlsoNotify: config.servers, AllowTransfer: config.transfer,
 			DNSSECPolicy: config.policy, KeySecret: config.keySecret,

@@ -17,9 +17,10 @@ import (
 
 // transferError is a secondary that does not follow its primaries, although it was ordered to transfer the zone.
 type transferError struct {
-	// have is the serial that it stays at since then, 0 when it has no data; want is that of the primaries. When they are
-	// equal, its content is not theirs.
+	// have is the serial that it stays at since then, unless it isEmpty; want is that of the primaries. When they are equal, its content is
+	// not theirs.
 	have, want uint32
+	isEmpty    bool
 	since      time.Time
 	// answer is what it said to the order.
 	answer string
@@ -27,10 +28,10 @@ type transferError struct {
 
 func (e *transferError) Error() string {
 	has := fmt.Sprintf("stays at serial %d instead of", e.have)
-	switch e.have {
-	case 0:
+	switch {
+	case e.isEmpty:
 		has = "has no data instead of"
-	case e.want:
+	case e.have == e.want:
 		has = "holds other data than the primaries on"
 	}
 	return fmt.Sprintf("%s: the secondary %s serial %d since %s; its answer to the request to transfer the zone was %q; its log says why it cannot (does it reach the primary, do both have the same transfer key?)",
@@ -81,7 +82,7 @@ func (h *Host) hastenTransfer(ctx context.Context, seen observe.Observation, ser
 	case host.WaitForTransfer:
 	}
 	if known.IsFailing(h.Now()) {
-		return &transferError{have: seen.Serial, want: serial, since: known.StaysAt(seen.Serial, h.Now()), answer: cmp.Or(known.Answer, "nothing")}
+		return &transferError{have: seen.Serial, isEmpty: !seen.Authoritative, want: serial, since: known.StaysAt(seen.Serial, h.Now()), answer: cmp.Or(known.Answer, "nothing")}
 	}
 	return err
 }

@@ -47,6 +47,8 @@ type Primary struct {
 	// lost is the SOA of the version to which an update was sent whose reply was lost; zero if none was. While the primary has that version,
 	// the update may still be applied.
 	lost rrset.SOA
+	// late is, on a primary that others write to as well, when an update of an RRset was sent whose reply was lost.
+	late map[rrset.Key]time.Time
 	// latest is the latest serial that the primary was seen with or sent, while hasLatest is true.
 	latest    uint32
 	hasLatest bool
@@ -87,7 +89,7 @@ func (z *Zone) Changes(p *Primary, soa rrset.SOA) plan.Changes {
 // IsAtRest reports whether a primary had, when it was last compared, what is desired now, but for what it refused a short
 // while ago. It returns what the primary lacks then.
 func (z *Zone) IsAtRest(p *Primary, now time.Time) (lacks plan.Changes, rests bool) {
-	if p.Desired != z.desired || p.prune != z.prune || len(p.names) > 0 || z.guard.isConfirmed() || p.AwaitsUpdate(p.SOA) {
+	if p.Desired != z.desired || p.prune != z.prune || len(p.names) > 0 || z.guard.isConfirmed() || p.AwaitsUpdate(p.SOA) || p.hasWaited(now) {
 		return lacks, false
 	}
 	lacks = z.Changes(p, p.SOA)
@@ -263,11 +265,45 @@ func (p *Primary) NoteWritten(serial uint32) {
 	p.noteSerial(serial)
 }
 
-// NoteLost notes that the reply to an update of the version with an SOA was lost. Where others write as well, updates are not about versions.
-func (p *Primary) NoteLost(have rrset.SOA) {
+// lateTime is for how long an update whose reply was lost may take effect where nothing keeps it out. A server that was stopped reads what
+// it was sent once it goes on.
+const lateTime = time.Minute
+
+// NoteLost notes that the reply to an update of the version with an SOA was lost. Where others write as well, updates are not about versions,
+// but about the RRsets that they change.
+func (p *Primary) NoteLost(have rrset.SOA, changed iter.Seq[rrset.Key], now time.Time) {
 	if !p.shared {
 		p.lost = have
+		return
 	}
+	if p.late == nil {
+		p.late = map[rrset.Key]time.Time{}
+	}
+	for key := range changed {
+		p.late[key] = now
+	}
+}
+
+// MayStillGet reports whether an update of an RRset may take effect whose reply was lost. Claims outlast that: with an owner, what comes
+// late is known to be ours.
+func (p *Primary) MayStillGet(key rrset.Key, now time.Time) bool {
+	at, sent := p.late[key]
+	return sent && p.owner == "" && now.Sub(at) <= lateTime
+}
+
+// ForgetLate forgets updates that take effect no more, after a look at the primary.
+func (p *Primary) ForgetLate(now time.Time) {
+	maps.DeleteFunc(p.late, func(_ rrset.Key, at time.Time) bool { return now.Sub(at) > lateTime })
+}
+
+// hasWaited reports whether an update takes effect no more, for which what is retired had to stay.
+func (p *Primary) hasWaited(now time.Time) bool {
+	for _, at := range p.late {
+		if now.Sub(at) > lateTime {
+			return true
+		}
+	}
+	return false
 }
 
 // AwaitsUpdate reports whether an update whose reply was lost may still be applied to the version with an SOA. Another version prevents that.

@@ -154,14 +154,18 @@ func (s *stream) HandleNotification(ctx context.Context, n bindcar.Notification)
 }
 
 // isRepeated reports whether a zone was notified with the same serial the last time: named says so of a zone that it has
-// loaded again, and somebody may have edited its file in between.
-func (s *stream) isRepeated(zone membership.ZoneKey, serial uint32) bool {
+// loaded again, and somebody may have edited its file in between. A nil serial is unknown.
+func (s *stream) isRepeated(zone membership.ZoneKey, serial *uint32) bool {
+	if serial == nil {
+		delete(s.last, zone)
+		return false
+	}
 	last, known := s.last[zone]
-	if s.last[zone] = serial; len(s.last) >= max(minLast, 2*s.kept) {
+	if s.last[zone] = *serial; len(s.last) >= max(minLast, 2*s.kept) {
 		maps.DeleteFunc(s.last, func(zone membership.ZoneKey, _ uint32) bool { return s.Zones.Members.Zone(zone) == nil })
 		s.kept = len(s.last)
 	}
-	return known && last == serial && serial != 0
+	return known && last == *serial
 }
 
 // HandleStreamClosed implements bindcar.NotificationHandler. A server that has no streams is polled for a while.
@@ -175,7 +179,7 @@ func (s *stream) HandleStreamClosed(ctx context.Context, err error) {
 	log.FromContext(ctx).V(1).Info("notification stream closed; reconnecting", "server", s.server.pod.Name, "reason", err.Error())
 }
 
-func (s *stream) enqueueIfNews(zone membership.ZoneKey, serial uint32) {
+func (s *stream) enqueueIfNews(zone membership.ZoneKey, serial *uint32) {
 	if s.Serials.IsNews(zone, s.server.pod, serial) {
 		s.Zones.Enqueue(zone)
 	}
@@ -201,8 +205,11 @@ func (s *stream) pollSerials(ctx context.Context) {
 		}
 		group.Go(func() error {
 			seen := s.DNS.Serial(ctx, s.server.peer(), unreachable.Zone{Key: zoneKey, Name: name}, key)
-			if seen.Rcode != observe.NoReply {
-				s.enqueueIfNews(zoneKey, seen.Serial)
+			switch {
+			case seen.Authoritative:
+				s.enqueueIfNews(zoneKey, &seen.Serial)
+			case seen.Rcode != observe.NoReply:
+				s.enqueueIfNews(zoneKey, nil)
 			}
 			return nil
 		})

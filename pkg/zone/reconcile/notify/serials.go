@@ -24,17 +24,14 @@ type expectation struct {
 	awaited sets.Set[types.NamespacedName]
 }
 
-// Expect sets the serial that a zone should have; 0 changes nothing.
+// Expect sets the serial that a zone should have.
 func (s *Serials) Expect(zone membership.ZoneKey, serial uint32) {
-	if serial == 0 {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byZone == nil {
 		s.byZone = map[membership.ZoneKey]expectation{}
 	}
-	if s.byZone[zone].serial != serial {
+	if e, known := s.byZone[zone]; !known || e.serial != serial {
 		s.byZone[zone] = expectation{serial: serial}
 	}
 }
@@ -50,12 +47,13 @@ func (s *Serials) Await(zone membership.ZoneKey, servers []types.NamespacedName)
 }
 
 // IsNews reports whether it is a reason for a pass that a server has a zone's serial: another one was expected, or the
-// server was awaited. A zone without a pass so far expects any: its first pass is to come.
-func (s *Serials) IsNews(zone membership.ZoneKey, server types.NamespacedName, serial uint32) bool {
+// server was awaited. So it is that a serial is unknown (nil): the zone may be gone. A zone without a pass so far expects any: its first
+// pass is to come.
+func (s *Serials) IsNews(zone membership.ZoneKey, server types.NamespacedName, serial *uint32) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, known := s.byZone[zone]
-	if !known || e.serial != serial {
+	if !known || serial == nil || e.serial != *serial {
 		return known
 	}
 	awaited := e.awaited.Has(server)

@@ -159,7 +159,7 @@ func (p Pass) sendUpdate(ctx context.Context, q State, c change) (State, error) 
 		"create", len(changes.Create), "update", len(changes.UpdateNew), "delete", len(changes.Delete),
 		"serial", result.SOA.Serial, "refused", refused, "problem", problem)
 	if errors.Is(err, host.ErrUnknown) {
-		q.Known.NoteLost(result.SOA)
+		q.Known.NoteLost(result.SOA, changes.Keys(), p.Zone.Now())
 	}
 	if err == nil {
 		q.Applied, q.written = changes, result.SOA

@@ -2,6 +2,7 @@ package primary
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -49,20 +50,22 @@ func TestPlanChanges(t *testing.T) {
 	loading.written, foreign.Host, failed.Err = rrset.SOA{Serial: 5}, server{missing: errMissing}, errMissing
 	for name, c := range map[string]struct {
 		State
+		target uint32
 		do     step
 		serial uint32
 		err    error
 	}{
-		"without the zone":                  {bare, create, 0, nil},
-		"loading what it has got":           {loading, nothing, 0, nil},
-		"without the zone, somebody else's": {foreign, nothing, 0, errMissing},
-		"as it should be":                   {at(5), nothing, 0, nil},
-		"on another serial":                 {at(4), catchUp, 5, nil},
-		"lacking something":                 {lacking(at(4)), catchUp, 5, nil},
-		"changed by somebody else":          {lacking(at(7)), catchUp, 8, nil},
-		"failing":                           {failed, nothing, 0, nil},
+		"without the zone":                  {bare, 5, create, 0, nil},
+		"loading what it has got":           {loading, 5, nothing, 0, nil},
+		"without the zone, somebody else's": {foreign, 5, nothing, 0, errMissing},
+		"as it should be":                   {at(5), 5, nothing, 0, nil},
+		"on another serial":                 {at(4), 5, catchUp, 5, nil},
+		"lacking something":                 {lacking(at(4)), 5, catchUp, 5, nil},
+		"changed by somebody else":          {lacking(at(7)), 5, catchUp, 8, nil},
+		"wrapped by somebody else":          {lacking(at(0)), math.MaxUint32, catchUp, 1, nil},
+		"failing":                           {failed, 5, nothing, 0, nil},
 	} {
-		got := p.planChanges([]State{c.State}, target{soa: rrset.SOA{Serial: 5}})[c.At.ID]
+		got := p.planChanges([]State{c.State}, target{soa: rrset.SOA{Serial: c.target}})[c.At.ID]
 		if got.do != c.do || got.soa.Serial != c.serial || !errors.Is(got.err, c.err) || got.changes.Len() != c.sendable.Len() && c.do == catchUp {
 			t.Errorf("%s: %+v", name, got)
 		}

@@ -64,7 +64,11 @@ func (p Pass) findLost(ctx context.Context, line []State) (t target) {
 		if !h.At().Restores || len(p.Strangers) > 0 || h.SignIn(ctx) != nil {
 			continue
 		}
-		if seen := h.Observe(ctx); isLater(t.reference, seen.Mirror) {
+		seen := h.Observe(ctx)
+		if !seen.Authoritative || !isLater(t.reference, seen.Mirror) {
+			continue
+		}
+		if evicted, err := h.Claim(ctx); !evicted && err == nil { // A zone of another DNSZone is not this one, lost.
 			t.reference = seen.Mirror
 		}
 	}
@@ -95,21 +99,28 @@ func isLater(a, b *observe.Mirror) bool {
 func (p Pass) chooseSOA(line []State, t target) rrset.SOA {
 	soa := p.Content.Desired().SOA
 	switch {
+	case t.reference != nil && p.needsNewSerial(line, t):
+		soa.Serial = p.newSerial(line, &t.reference.SOA.Serial)
+	case t.reference == nil && soa.Serial != 0:
+		soa.Serial = p.newSerial(line, &soa.Serial)
 	case t.reference == nil:
-		soa.Serial = p.newSerial(line, soa.Serial)
-	case p.needsNewSerial(line, t):
-		soa.Serial = p.newSerial(line, t.reference.SOA.Serial)
+		soa.Serial = p.newSerial(line, nil)
 	default:
 		soa.Serial = t.reference.SOA.Serial
 	}
 	return soa
 }
 
-// newSerial returns a serial after last that no primary has had, not even one that is away now: whoever transferred the zone from it with
-// that serial would not notice that there is other content. What primaries had before this process began is in the zone's status.
-func (p Pass) newSerial(line []State, last uint32) uint32 {
-	serial := rrset.NextSerial(last, uint32(p.Zone.Now().Unix())) //nolint:gosec // RFC 1982 serials wrap, and so may this
-	if p.isBelowDeclared(last) {
+// newSerial returns a serial after last, nil if there is none, that no primary has had, not even one that is away now: whoever transferred the
+// zone from it with that serial would not notice that there is other content. What primaries had before this process began is in the zone's
+// status.
+func (p Pass) newSerial(line []State, last *uint32) uint32 {
+	now := uint32(p.Zone.Now().Unix()) //nolint:gosec // RFC 1982 serials wrap, and so may this
+	serial := max(now, 1)
+	if last != nil {
+		serial = rrset.NextSerial(*last, now)
+	}
+	if last != nil && p.isBelowDeclared(*last) {
 		serial = p.Content.Desired().SOA.Serial
 	}
 	if known, later := p.laterSerial(last); later && !rrset.SerialLess(known, serial) {
@@ -128,13 +139,13 @@ func (p Pass) newSerial(line []State, last uint32) uint32 {
 	return serial
 }
 
-// laterSerial returns the serial in the zone's status, if it comes after last.
-func (p Pass) laterSerial(last uint32) (known uint32, later bool) {
+// laterSerial returns the serial in the zone's status, if it comes after last, or there is no last one.
+func (p Pass) laterSerial(last *uint32) (known uint32, later bool) {
 	if p.Zone.Object.Status.Serial == nil {
 		return 0, false
 	}
 	known = uint32(*p.Zone.Object.Status.Serial) //nolint:gosec // a serial has 32 bits
-	return known, last == 0 || rrset.SerialLess(last, known)
+	return known, last == nil || rrset.SerialLess(*last, known)
 }
 
 // isBelowDeclared reports whether a serial comes before the lowest one that the zone may have.
