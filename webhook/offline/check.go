@@ -111,8 +111,14 @@ type checkRun struct {
 func (r *checkRun) checkObject(ctx context.Context, o manifest.Object, namespace string) error {
 	gvk := o.GroupVersionKind()
 	kind, known := r.kinds[gvk]
-	if gvk == corev1.SchemeGroupVersion.WithKind("Namespace") {
-		return r.addTyped(o, false) // Zones select records by its labels.
+	switch gvk {
+	case corev1.SchemeGroupVersion.WithKind("Namespace"): // Zones select records by its labels.
+		return r.addTyped(o, false)
+	case corev1.SchemeGroupVersion.WithKind("ConfigMap"): // Servers may have their files from it.
+		if o.GetNamespace() == "" {
+			o.SetNamespace(namespace)
+		}
+		return r.addTyped(o, false)
 	}
 	if !known {
 		if meant := r.meantKind(gvk); meant.Version != "" && meant.Version != gvk.Version {

@@ -387,6 +387,14 @@ func TestRun(t *testing.T) {
 			`all.yaml:68: warning: ClusterBind9Provider provider: spec.primary.service.spec.externalTrafficPolicy: Unsupported value: "Locl"`,
 			`all.yaml:68: warning: ClusterBind9Provider provider: spec.primary.service.spec.ipFamilyPolicy: Unsupported value: "Dual"`,
 		}},
+		"a file in a ConfigMap of another entry": {manifests: map[string]string{
+			"a.yaml": strings.Replace(good, "spec: {", "spec: {configMapRefs: {namedConf: files}, ", 1),
+			"b.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: files}\ndata: {named.cnf: ''}\n",
+		}, want: []string{`a.yaml:5: warning: Bind9Cluster default/dns: spec.configMapRefs.namedConf: ConfigMap files has no entry "named.conf": it has named.cnf`}},
+		"pods that Kubernetes refuses": {manifests: map[string]string{"a.yaml": strings.Replace(good, "spec: {", "spec: {placement: {tolerations: [{key: a, operator: Exist}]},\n  resources: {requests: {cpu: 2}, limits: {cpu: 1}}, ", 1)}, want: []string{
+			`a.yaml:5: warning: Bind9Cluster default/dns: spec.placement.tolerations[0].operator: Unsupported value: "Exist": supported values: `,
+			`a.yaml:6: warning: Bind9Cluster default/dns: spec.resources.requests[cpu]: Invalid value: "2": must not be above the limit of 1`,
+		}},
 		"twice":                  {manifests: map[string]string{"a.yaml": good, "b.yaml": good}, refused: true, want: []string{"b.yaml:4: error: Bind9Cluster default/dns: metadata.name: ", "b.yaml:9: error", "b.yaml:18: error"}},
 		"bad name":               {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost}", "name: Lost_}", 1)}, refused: true, want: []string{"a.yaml:4: error: ARecord default/Lost_: metadata.name: Invalid value"}},
 		"a name of two lines":    {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost}", `name: "a\n::error::b\e[0m"}`, 1)}, refused: true, want: []string{`a.yaml:4: error: ARecord default/a\n::error::b\x1b[0m: metadata.name: Invalid value`}},

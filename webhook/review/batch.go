@@ -25,6 +25,11 @@ func Batch(ctx context.Context, all []client.Object) ([]Result, error) {
 		if results[i], err = reviewStored(ctx, objects, o); err != nil {
 			return nil, fmt.Errorf("reviewing %s/%s: %w", o.GetNamespace(), o.GetName(), err)
 		}
+		warnings, err := objects.fileWarnings(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("reviewing the files of %s/%s: %w", o.GetNamespace(), o.GetName(), err)
+		}
+		results[i].Warnings = append(results[i].Warnings, warnings...)
 	}
 	addZoneTraps(objects.members, all, results)
 	return results, nil

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -27,16 +29,52 @@ func clusterResult(cluster client.Object) (Result, error) {
 		return Result{}, err
 	}
 	var warnings []string
-	for _, role := range []v1beta1.ServerRole{v1beta1.RolePrimary, v1beta1.RoleSecondary} {
-		instance := &v1beta1.Bind9Instance{Spec: v1beta1.Bind9InstanceSpec{Role: role, ClusterRef: cluster.GetName()}}
-		workload := named.Workload{Instance: instance, Cluster: *inventory.AsCluster(cluster, "").Spec}
-		for _, warning := range fields.warnings(workload.Check(), "spec."+string(role), "spec.global", "spec") {
+	for _, workload := range workloadsOf(cluster) {
+		for _, warning := range fields.warnings(workload.Check(), "spec."+string(workload.Instance.Spec.Role), "spec.global", "spec") {
 			if !slices.Contains(warnings, warning) {
 				warnings = append(warnings, warning)
 			}
 		}
 	}
 	return Result{Warnings: warnings}, nil
+}
+
+// workloadsOf are those of a server of either role that a cluster would have.
+func workloadsOf(cluster client.Object) (workloads []named.Workload) {
+	for _, role := range []v1beta1.ServerRole{v1beta1.RolePrimary, v1beta1.RoleSecondary} {
+		instance := &v1beta1.Bind9Instance{Spec: v1beta1.Bind9InstanceSpec{Role: role, ClusterRef: cluster.GetName()}}
+		workloads = append(workloads, named.Workload{Instance: instance, Cluster: *inventory.AsCluster(cluster, "").Spec})
+	}
+	return workloads
+}
+
+// fileWarnings warns of what the ConfigMaps lack that an instance or a cluster names, if these are among the objects. Admission may not read
+// ConfigMaps.
+func (s *staticObjects) fileWarnings(ctx context.Context, o client.Object) ([]string, error) {
+	var workload named.Workload
+	namespace := o.GetNamespace()
+	switch o := o.(type) {
+	case *v1beta1.Bind9Instance:
+		workload.Instance = o
+		cluster, err := s.clusterOf(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		if cluster.Object != nil {
+			workload.Cluster = *cluster.Spec
+		}
+	case *v1beta1.Bind9Cluster, *v1beta1.Bind9GlobalCluster, *v1beta1.ClusterBind9Provider:
+		workload, namespace = workloadsOf(o)[0], inventory.AsCluster(o, defaultHome).Namespace // The files are those of both roles.
+	default:
+		return nil, nil
+	}
+	fields, err := fieldsOf(o)
+	if err != nil {
+		return nil, err
+	}
+	return fields.warnings(workload.CheckFiles(func(name string) *corev1.ConfigMap {
+		return s.configMaps[types.NamespacedName{Namespace: namespace, Name: name}]
+	}), "spec"), nil
 }
 
 // configurationWarnings warns of what is wrong with an instance's own settings, beside those of its cluster. Without that, nothing is known

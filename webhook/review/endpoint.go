@@ -52,7 +52,7 @@ func (r endpointReviewer) review(ctx context.Context, obj, _ *v1alpha1.DNSEndpoi
 			warning = r.warnUnsupported(ctx, path, endpoint, zone, obj.Namespace)
 			key, rdata, _ := declaration.EndpointData(endpoint)
 			targets := path.Child("targets").String()
-			v.Traps = slices.Concat(v.Traps, trap.OfOwner(path.Child("dnsName").String(), key.Type, key.Name), trap.Find(targets, key.Type, rdata), findBareTarget(targets, key, rdata, zone))
+			v.Traps = slices.Concat(v.Traps, trap.OfOwner(path.Child("dnsName").String(), key.Type, key.Name, rdata), trap.Find(targets, key.Type, rdata), findBareTarget(targets, key, rdata, zone))
 			warning = cmp.Or(warning, warnExclusive(first, path, key))
 		}
 		if warning != "" {

@@ -77,7 +77,7 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 		result = r.conflictsWith(ctx, zone, neighbors, record, old)
 	}
 	result.Warnings = slices.Concat(result.Warnings, r.warnHidden(ctx, zone, neighbors, record), r.warnUnsupported(ctx, zone, neighbors, record))
-	result.Traps = slices.Concat(trap.OfOwner("spec.name", declaration.RecordType(record), owner), trap.OfRecord(record, rdata), relative)
+	result.Traps = slices.Concat(trap.OfOwner("spec.name", declaration.RecordType(record), owner, rdata), trap.OfRecord(record, rdata), relative)
 	result.basis = []client.Object{zone}
 	for _, o := range neighbors {
 		if o, ok := o.(client.Object); ok {

@@ -26,6 +26,7 @@ type staticObjects struct {
 	namespaced []*v1beta1.Bind9Cluster
 	records    map[recordKey][]v1beta1.Record
 	endpoints  map[string][]*v1alpha1.DNSEndpoint
+	configMaps map[types.NamespacedName]*corev1.ConfigMap
 	counts     objectCounts
 }
 
@@ -34,7 +35,7 @@ type recordKey struct{ kind, namespace, key string }
 
 // newStaticObjects takes objects of our kinds, in any order; others are passed over.
 func newStaticObjects(all ...client.Object) *staticObjects {
-	s := &staticObjects{members: membership.NewCache(), clusters: map[types.NamespacedName][]inventory.Cluster{}, records: map[recordKey][]v1beta1.Record{}, endpoints: map[string][]*v1alpha1.DNSEndpoint{}}
+	s := &staticObjects{members: membership.NewCache(), clusters: map[types.NamespacedName][]inventory.Cluster{}, records: map[recordKey][]v1beta1.Record{}, endpoints: map[string][]*v1alpha1.DNSEndpoint{}, configMaps: map[types.NamespacedName]*corev1.ConfigMap{}}
 	for _, o := range all {
 		switch o := o.(type) {
 		case *v1beta1.DNSZone:
@@ -43,6 +44,8 @@ func newStaticObjects(all ...client.Object) *staticObjects {
 			labels := map[string]string{corev1.LabelMetadataName: o.Name}
 			maps.Copy(labels, o.Labels)
 			s.members.SetNamespace(o.Name, labels)
+		case *corev1.ConfigMap:
+			s.configMaps[client.ObjectKeyFromObject(o)] = o
 		case *v1beta1.Bind9Instance:
 			s.servers.Instances = append(s.servers.Instances, o)
 		case *v1beta1.DNSProvider:

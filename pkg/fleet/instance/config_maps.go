@@ -41,20 +41,9 @@ func (w *workloads) readReplacements(ctx context.Context, workload *named.Worklo
 		} else if err != nil {
 			return fmt.Errorf("reading configMapRefs: %w", err)
 		}
-		if workload.Replacements[file], err = configMapEntry(configMap, file); err != nil {
-			return err
+		if workload.Replacements[file], err = named.ReplacementIn(configMap, file); err != nil {
+			return fmt.Errorf("%w: %w", named.ErrConfig, err)
 		}
 	}
 	return nil
-}
-
-// configMapEntry is a file in a ConfigMap. The error wraps named.ErrConfig.
-func configMapEntry(configMap *corev1.ConfigMap, file string) (string, error) {
-	if text, ok := configMap.Data[file]; ok {
-		return text, nil
-	}
-	if data, ok := configMap.BinaryData[file]; ok {
-		return string(data), nil
-	}
-	return "", fmt.Errorf("%w: configMapRefs: ConfigMap %s has no entry %q", named.ErrConfig, configMap.Name, file)
 }

@@ -72,16 +72,21 @@ func (w Workload) annotationsOfPods(own map[string]string) map[string]string {
 	return annotations
 }
 
-// resources are those of named.
-func (w Workload) resources() (*corev1ac.ResourceRequirementsApplyConfiguration, error) {
-	var merged *corev1.ResourceRequirements
+// ownResources are those that a user has set for named, nil if there are none.
+func (w Workload) ownResources() (merged *corev1.ResourceRequirements) {
 	for _, c := range w.serverConfigs() {
 		merged = cmp.Or(c.Resources, merged)
 	}
-	if merged == nil {
+	return merged
+}
+
+// resources are those of named.
+func (w Workload) resources() (*corev1ac.ResourceRequirementsApplyConfiguration, error) {
+	own := w.ownResources()
+	if own == nil {
 		return resourceRequests("50m", "64Mi", ""), nil
 	}
-	return toApply[corev1ac.ResourceRequirementsApplyConfiguration](merged)
+	return toApply[corev1ac.ResourceRequirementsApplyConfiguration](own)
 }
 
 // spreadConstraints returns these rules, or the default if there are none. An empty list is one.

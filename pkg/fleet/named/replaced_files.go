@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/conffile"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
@@ -17,6 +19,22 @@ import (
 
 // replacedFields are the fields of configMapRefs, by the file that each replaces.
 var replacedFields = map[string]string{MainFile: "namedConf", OptionsFile: "namedConfOptions", ZonesFile: "namedConfZones"}
+
+// ReplacementIn returns the file that a user's ConfigMap has in place of a generated one.
+func ReplacementIn(configMap *corev1.ConfigMap, file string) (string, error) {
+	if text, ok := configMap.Data[file]; ok {
+		return text, nil
+	}
+	if data, ok := configMap.BinaryData[file]; ok {
+		return string(data), nil
+	}
+	has := "it is empty"
+	if names := slices.Sorted(maps.Keys(configMap.Data)); len(names) > 0 {
+		const most = 5
+		has = "it has " + strings.Join(names[:min(len(names), most)], ", ")
+	}
+	return "", fmt.Errorf("configMapRefs.%s: ConfigMap %s has no entry %q: %s", replacedFields[file], configMap.Name, file, has)
+}
 
 // maxIncludes bounds how many files are read for one configuration: they may include one another, each several times.
 const maxIncludes = 32

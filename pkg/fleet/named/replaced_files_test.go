@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
@@ -160,5 +162,21 @@ func TestNeededLines(t *testing.T) {
 				t.Errorf("named-checkconf: %s", out)
 			}
 		})
+	}
+}
+
+func TestReplacementIn(t *testing.T) {
+	configMap := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "files"},
+		Data:       map[string]string{"named.conf": "text", "x": ""}, BinaryData: map[string][]byte{"named.conf.zones": []byte("bytes")},
+	}
+	for file, want := range map[string]string{"named.conf": "text", "named.conf.zones": "bytes"} {
+		if got, err := named.ReplacementIn(configMap, file); err != nil || got != want {
+			t.Errorf("%s: %q, %v", file, got, err)
+		}
+	}
+	const want = `configMapRefs.namedConfOptions: ConfigMap files has no entry "named.conf.options": it has named.conf, x`
+	if _, err := named.ReplacementIn(configMap, "named.conf.options"); err == nil || err.Error() != want {
+		t.Errorf("a file that is not there: %v", err)
 	}
 }

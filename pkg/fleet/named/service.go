@@ -34,7 +34,7 @@ func Exposed(spec corev1.ServiceSpec) bool {
 func (w Workload) Services(live corev1.ServiceSpec) (service, sidecar *corev1ac.ServiceApplyConfiguration, err error) {
 	config := w.serviceConfig()
 	adjust := ptr.Deref(config.Spec, corev1.ServiceSpec{})
-	if err := checkServiceSpec(adjust); err != nil {
+	if err := joinProblems(checkServiceSpec(adjust)); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	spec, err := toApply[corev1ac.ServiceSpecApplyConfiguration](adjust)

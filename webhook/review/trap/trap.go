@@ -39,6 +39,7 @@ const (
 	AliasTarget     = "alias-target"
 	SeveralPolicies = "several-policies"
 	ReverseName     = "reverse-name"
+	ServiceName     = "service-name"
 )
 
 // All are the traps that admission and "lockstep validate" know.
@@ -93,6 +94,13 @@ name that the alias leads to, or declare addresses in place of the alias.`,
 "10" in the zone 2.0.192.in-addr.arpa, and 2001:db8::1 has the 32 digits of all of it in ip6.arpa, with a dot between each two (RFC 1035 section
 3.5, RFC 3596 section 2.5). An address as a name, as in "192.0.2.10", is a name below the zone that nobody asks for. Names with other labels, as
 those of RFC 2317, are no trap.`,
+		nil,
+	},
+	{
+		ServiceName, "Data at a name where its readers do not look",
+		`Some data is found only at names with labels that begin with "_" (RFC 8552): the DMARC policy of example.com at _dmarc.example.com, its
+MTA-STS record at _mta-sts, that of TLSRPT at _smtp._tls, a DKIM key at SELECTOR._domainkey, SRV records at names as _sip._tcp, TLSA records
+at names as _443._tcp.www. Without the underscore nobody finds it, and nothing says so.`,
 		nil,
 	},
 	{
@@ -169,12 +177,47 @@ var (
 	addressNames = regexp.MustCompile(`^((25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])\.){1,4}in-addr\.arpa\.$|^([0-9a-f]\.){1,32}ip6\.arpa\.$`)
 )
 
-// OfOwner returns the trap of data at a canonical owner name; the field has the name.
-func OfOwner(field string, rrtype uint16, owner string) []Found {
+// OfOwner returns the traps of data at a canonical owner name; the field has the name.
+func OfOwner(field string, rrtype uint16, owner string, rdata []string) []Found {
+	if right := serviceName(rrtype, owner, rdata); right != "" {
+		return []Found{New(ServiceName, field, fmt.Sprintf("%s: nobody looks for this data at %s: write %s", field, owner, right))}
+	}
 	if rrtype != dns.TypePTR || addressNames.MatchString(owner) || !numbers.MatchString(owner) && !digits.MatchString(owner) {
 		return nil
 	}
 	return []Found{New(ReverseName, field, fmt.Sprintf("%s: %s stands for no address: the name has an address' numbers from the last on, without those that the zone has", field, owner))}
+}
+
+// policyNames are the beginnings of names that lack an underscore or a selector, and what they were meant to be, by the start of a text.
+// Others may be where an alias leads, as providers of mail have them.
+var policyNames = map[string]struct {
+	wrong *regexp.Regexp
+	right string
+}{
+	"v=dmarc1":   {regexp.MustCompile(`^dmarc\.`), "_dmarc"},
+	"v=stsv1":    {regexp.MustCompile(`^mta-sts\.`), "_mta-sts"},
+	"v=tlsrptv1": {regexp.MustCompile(`^(_?smtp\.tls|smtp\._tls)\.`), "_smtp._tls"},
+	"v=dkim1":    {regexp.MustCompile(`^_?domainkey\.`), "SELECTOR._domainkey"},
+}
+
+// serviceName returns a name at which data would be found, "" if it may be found where it is.
+func serviceName(rrtype uint16, owner string, rdata []string) string {
+	switch rrtype {
+	case dns.TypeSRV, dns.TypeTLSA:
+		if strings.HasPrefix(owner, "_") || strings.Contains(owner, "._") {
+			return ""
+		}
+		return map[uint16]string{dns.TypeSRV: "a name as _sip._tcp", dns.TypeTLSA: "a name as _443._tcp.www"}[rrtype]
+	case dns.TypeTXT:
+		for _, data := range rdata {
+			v, _ := readValue(rrtype, data)
+			version, _, _ := strings.Cut(strings.ToLower(strings.Join(v.strs, "")), ";")
+			if name, known := policyNames[strings.TrimSpace(version)]; known && name.wrong.MatchString(owner) {
+				return name.right
+			}
+		}
+	}
+	return ""
 }
 
 // startOfPolicy is how texts begin of which a name has one.
