@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,10 @@ import (
 
 // rolloutInterval is how soon an instance asks again for its turn to change.
 const rolloutInterval = 2 * time.Second
+
+// restartTime is how long a server may take to be in service again that was restarted. firstStatus is how long after its start a pod may have
+// its first conditions.
+const restartTime, firstStatus = 30 * time.Second, 2 * time.Second
 
 // rollout decides when the pods of an instance may be replaced.
 type rollout struct {
@@ -41,6 +46,8 @@ type rolloutState struct {
 	ready int32
 	// healthy: all pods are of the newest revision and ready. settled: and have been so for a moment.
 	healthy, settled bool
+	// restarting: a pod was in service until a moment ago, and may be again without a change.
+	restarting bool
 	// changing: its change is so fresh that the rest may not show it yet.
 	changing bool
 	// exposed: the pod that is replaced first is in service while another one is not.
@@ -58,11 +65,11 @@ func rolloutStateOf(set *appsv1.StatefulSet) rolloutState {
 // mayReplacePods decides whether an instance's pods may be replaced now. A healthy instance waits until all of its siblings,
 // which serve the same zones, have settled: a change takes away one instance at a time, and stops at the first that it
 // breaks. A broken one waits for nobody, because the change may repair it, unless that would take away the last pod in
-// service.
+// service. One that was only restarted is not broken: the change may be what has broken the others.
 func mayReplacePods(self rolloutState, siblings []rolloutState) bool {
 	covered := false
 	for _, s := range siblings {
-		if self.healthy && (!s.settled || s.changing) {
+		if (self.healthy || self.restarting) && (!s.settled || s.changing) {
 			return false
 		}
 		covered = covered || s.ready > 0 && !s.changing
@@ -77,8 +84,8 @@ func (r rollout) takeTurn(ctx context.Context, instance *v1beta1.Bind9Instance, 
 		return false, err
 	}
 	self := rolloutStateOf(set)
-	if !self.healthy && self.ready > 0 {
-		if self.exposed, err = r.isExposed(ctx, set); err != nil {
+	if !self.healthy {
+		if err := r.lookAtPods(ctx, set, &self); err != nil {
 			return false, err
 		}
 	}
@@ -139,12 +146,24 @@ func (r rollout) siblingsOf(ctx context.Context, instance *v1beta1.Bind9Instance
 	return slices.Collect(maps.Keys(found)), nil
 }
 
-// isExposed reports whether the pod that a StatefulSet replaces first, the one with the highest ordinal, is in service.
-func (r rollout) isExposed(ctx context.Context, set *appsv1.StatefulSet) (bool, error) {
+// lookAtPods completes the state of an instance that is not healthy. A StatefulSet replaces the pod with the highest ordinal first.
+func (r rollout) lookAtPods(ctx context.Context, set *appsv1.StatefulSet, state *rolloutState) error {
 	pods, err := inventory.PodsByName(ctx, r.client, set.Namespace, set.Name)
 	if err != nil {
-		return false, err
+		return err
 	}
-	pod := pods[named.PodName(set.Name, int(ptr.Deref(set.Spec.Replicas, 1))-1)]
-	return pod != nil && status.PodReady(pod), nil
+	first := pods[named.PodName(set.Name, int(ptr.Deref(set.Spec.Replicas, 1))-1)]
+	state.exposed = state.ready > 0 && first != nil && status.PodReady(first)
+	for _, pod := range pods {
+		state.restarting = state.restarting || isRestarting(pod, time.Now())
+	}
+	return nil
+}
+
+// isRestarting reports whether a pod was in service until a moment ago. One that never was has no other condition than that of its start.
+func isRestarting(pod *corev1.Pod, now time.Time) bool {
+	return pod.DeletionTimestamp == nil && pod.Status.StartTime != nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue &&
+			now.Sub(c.LastTransitionTime.Time) < restartTime && c.LastTransitionTime.Sub(pod.Status.StartTime.Time) > firstStatus
+	})
 }
