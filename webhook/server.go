@@ -110,7 +110,7 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	if err := o.addServer(mgr, handler, secure); err != nil {
 		return nil, err
 	}
-	return mgr, errors.Join(ctrlmetrics.Serve(mgr, o.MetricsAddress), addProbes(mgr, limiter, objects, serving, checks))
+	return mgr, errors.Join(ctrlmetrics.Serve(context.Background(), mgr, o.MetricsAddress), addProbes(mgr, limiter, objects, serving, checks))
 }
 
 // handlerOfReviews serves all reviews.

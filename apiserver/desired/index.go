@@ -46,7 +46,7 @@ type Index struct {
 	latest atomic.Pointer[fleetVersion]
 
 	mu sync.Mutex
-	// stepped is signalled when a change in steps is over.
+	// stepped is signaled when a change in steps is over.
 	stepped *sync.Cond
 	members *membership.Cache
 	zones   map[ZoneKey]*zoneState

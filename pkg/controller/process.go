@@ -106,7 +106,7 @@ func (p *Process) newManager(ctx context.Context, trimZone func(*v1beta1.DNSZone
 	if err != nil {
 		return nil, nil, err
 	}
-	return mgr, config, errors.Join(ctrlmetrics.Serve(mgr, p.MetricsAddress), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", caches.Check))
+	return mgr, config, errors.Join(ctrlmetrics.Serve(ctx, mgr, p.MetricsAddress), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", caches.Check))
 }
 
 // cacheOptions limits what the cache holds: of children only our own, and of all objects what many have in common only once.

@@ -34,12 +34,12 @@ var serveDeclared = sync.OnceFunc(func() { metrics.Registry.MustRegister(compone
 func Off() server.Options { return server.Options{BindAddress: "0"} }
 
 // Serve has a manager serve /metrics and /version at an address, at "0" nothing.
-func Serve(mgr interface{ Add(manager.Runnable) error }, address string) error {
+func Serve(ctx context.Context, mgr interface{ Add(manager.Runnable) error }, address string) error {
 	if address == "0" {
 		return nil
 	}
 	serveDeclared()
-	port, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
+	port, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("opening the port of metrics: %w", err)
 	}

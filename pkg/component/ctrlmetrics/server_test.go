@@ -36,11 +36,11 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	none := &runner{T: t}
-	if err := Serve(none, "0"); err != nil || none.address != "" {
+	if err := Serve(t.Context(), none, "0"); err != nil || none.address != "" {
 		t.Errorf("%v, %q", err, none.address)
 	}
 	mgr := &runner{T: t}
-	if err := Serve(mgr, "127.0.0.1:0"); err != nil {
+	if err := Serve(t.Context(), mgr, "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
 	var held []net.Conn

@@ -163,7 +163,8 @@ func TestZonesSettle(t *testing.T) {
 	if c.IsSettled(key) {
 		t.Error("settled amidst a change")
 	}
-	for _, goesOn := first(); goesOn; _, goesOn = first() {
+	for goesOn := true; goesOn; {
+		_, goesOn = first()
 	}
 	if !c.IsSettled(key) || len(c.Members(key)) != 2*objectsPerStep {
 		t.Errorf("settled %v, with %d objects", c.IsSettled(key), len(c.Members(key)))

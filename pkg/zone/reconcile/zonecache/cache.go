@@ -31,7 +31,7 @@ type Cache struct {
 	Fleet func() (*membership.Fleet, error)
 
 	mu sync.Mutex
-	// stepped is signalled when a change in steps is over.
+	// stepped is signaled when a change in steps is over.
 	stepped *sync.Cond
 	// dirty holds for each zone the objects that changed since its last pass.
 	dirty map[membership.ZoneKey]map[source.ObjectKey]struct{}
