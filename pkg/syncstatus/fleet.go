@@ -121,14 +121,15 @@ func zonesVerdict(ready status.Verdict, rows []syncv1.ServerStatus) status.Verdi
 	if !ready.Holds() {
 		return ready
 	}
-	for _, state := range severity {
-		for _, r := range rows {
-			if r.State == state {
-				return status.False(string(state), "pod "+r.Pod+": "+r.Message)
-			}
-		}
+	worst := slices.MinFunc(rows, func(a, b syncv1.ServerStatus) int { return cmp.Compare(severityRank(a.State), severityRank(b.State)) })
+	message := "pod " + worst.Pod + ": " + worst.Message
+	switch in, unasked := countState(rows, syncv1.StateInSync), countState(rows, syncv1.StateUnreachable); {
+	case in == len(rows):
+		return ready
+	case in+unasked == len(rows):
+		return status.Unknown(string(worst.State), message)
 	}
-	return ready
+	return status.False(string(worst.State), message)
 }
 
 // PodAnswers is what one pod answered.

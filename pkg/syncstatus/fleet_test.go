@@ -56,6 +56,13 @@ func TestFleetAnswers(t *testing.T) {
 		if ready := s.Status.Conditions[0]; ready.Type != syncv1.ConditionReady || ready.Status != metav1.ConditionTrue {
 			t.Errorf("%s: %+v, and the pod is ready", name, ready)
 		}
+		want, known := map[syncv1.ServerState]metav1.ConditionStatus{syncv1.StateInSync: metav1.ConditionTrue, syncv1.StateUnreachable: metav1.ConditionUnknown}[c.state]
+		if !known {
+			want = metav1.ConditionFalse
+		}
+		if propagated := s.Status.Conditions[1]; propagated.Type != syncv1.ConditionPropagated || propagated.Status != want {
+			t.Errorf("%s: %+v, want %s", name, propagated, want)
+		}
 	}
 }
 
