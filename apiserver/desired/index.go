@@ -7,7 +7,6 @@ package desired
 import (
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,9 +44,7 @@ type Index struct {
 	// latest is the fleet that the zones of the latest generation are on.
 	latest atomic.Pointer[fleetVersion]
 
-	mu sync.Mutex
-	// stepped is signaled when a change in steps is over.
-	stepped *sync.Cond
+	mu      *membership.Lock
 	members *membership.Cache
 	zones   map[ZoneKey]*zoneState
 	swept   time.Time
@@ -55,9 +52,9 @@ type Index struct {
 
 // NewIndex returns an empty Index; Apply fills it.
 func NewIndex(inf *informers.Informers, find ServerFinder) *Index {
-	x := &Index{informers: inf, findServers: find, members: membership.NewCache(), zones: map[ZoneKey]*zoneState{}, swept: time.Now()}
-	x.stepped = sync.NewCond(&x.mu)
-	return x
+	return &Index{
+		informers: inf, findServers: find, mu: membership.NewLock(), members: membership.NewCache(), zones: map[ZoneKey]*zoneState{}, swept: time.Now(),
+	}
 }
 
 // Apply takes over what the caches hold of an object now. It returns the other objects whose SyncStatus may follow; a zone
@@ -159,18 +156,14 @@ func (x *Index) ApplyNamespace(namespace metav1.Object, deleted bool) []Key {
 	return x.follow(x.members.NamespaceSteps(namespace.GetName(), namespace.GetLabels()))
 }
 
-// follow runs a change of a zone or a namespace, and lists the objects concerned. x.mu is held, but given away after each step: somebody may
-// have any number of objects, and everybody else waits for it.
+// follow runs a change of a zone or a namespace, and lists the objects concerned. x.mu is held, but given away after each step.
 func (x *Index) follow(steps membership.Steps) []Key {
 	concerned := map[Key]struct{}{}
-	for affected := range steps {
+	x.mu.Follow(steps, func(affected []membership.Affected) {
 		for _, key := range append(x.markStale(affected), x.markMembers(affected)...) {
 			concerned[key] = struct{}{}
 		}
-		x.mu.Unlock()
-		x.mu.Lock()
-	}
-	x.stepped.Broadcast()
+	})
 	return slices.Collect(maps.Keys(concerned))
 }
 

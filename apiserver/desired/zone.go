@@ -211,9 +211,7 @@ func (x *Index) renewZone(s *zoneState) *Zone {
 func (x *Index) takeDirty(s *zoneState, all bool) []membership.Member {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for !x.members.IsSettled(s.key) {
-		x.stepped.Wait()
-	}
+	x.mu.WaitForSteps(x.members, s.key)
 	var changed []membership.Member
 	if all {
 		changed = x.members.Members(s.key)

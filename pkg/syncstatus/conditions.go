@@ -169,6 +169,11 @@ func summarizeRows(rows []syncv1.ServerStatus, one, many string) status.Verdict 
 	}
 	worst, names := worstState(rows)
 	message += fmt.Sprintf("; %s: %s", worst, strings.Join(names, ", "))
+	return notInSync(rows, worst, message)
+}
+
+// notInSync is the verdict over rows of which some are not in sync: Unknown if these could not be asked.
+func notInSync(rows []syncv1.ServerStatus, worst syncv1.ServerState, message string) status.Verdict {
 	if countState(rows, syncv1.StateInSync)+countState(rows, syncv1.StateUnreachable) == len(rows) {
 		return status.Unknown(string(worst), message)
 	}

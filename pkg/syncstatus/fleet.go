@@ -122,14 +122,10 @@ func zonesVerdict(ready status.Verdict, rows []syncv1.ServerStatus) status.Verdi
 		return ready
 	}
 	worst := slices.MinFunc(rows, func(a, b syncv1.ServerStatus) int { return cmp.Compare(severityRank(a.State), severityRank(b.State)) })
-	message := "pod " + worst.Pod + ": " + worst.Message
-	switch in, unasked := countState(rows, syncv1.StateInSync), countState(rows, syncv1.StateUnreachable); {
-	case in == len(rows):
+	if worst.State == syncv1.StateInSync {
 		return ready
-	case in+unasked == len(rows):
-		return status.Unknown(string(worst.State), message)
 	}
-	return status.False(string(worst.State), message)
+	return notInSync(rows, worst.State, "pod "+worst.Pod+": "+worst.Message)
 }
 
 // PodAnswers is what one pod answered.

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
@@ -16,6 +17,38 @@ const objectsPerStep = 100
 // what it affects; the Cache is not locked then, and others read it and change it. In between every object has either its former roles or
 // its new ones.
 type Steps = iter.Seq[[]Affected]
+
+// Lock is that of somebody who follows changes in steps.
+type Lock struct {
+	sync.Mutex
+	// stepped is signaled when a change is over.
+	stepped *sync.Cond
+}
+
+// NewLock returns a Lock that nobody has.
+func NewLock() *Lock {
+	l := &Lock{}
+	l.stepped = sync.NewCond(l)
+	return l
+}
+
+// Follow runs a change, and hands on what it affects. The lock is held, but given away after each step: somebody may have any number of objects,
+// and everybody else waits for it.
+func (l *Lock) Follow(steps Steps, each func([]Affected)) {
+	for affected := range steps {
+		each(affected)
+		l.Unlock()
+		l.Lock()
+	}
+	l.stepped.Broadcast()
+}
+
+// WaitForSteps waits for the end of a change of a zone, until which it has some of its objects alone. The lock is held, but given away meanwhile.
+func (l *Lock) WaitForSteps(c *Cache, zone ZoneKey) {
+	for !c.IsSettled(zone) {
+		l.stepped.Wait()
+	}
+}
 
 // ZoneSteps is SetZone in steps.
 func (c *Cache) ZoneSteps(zone *v1beta1.DNSZone) Steps {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,9 +29,7 @@ type Cache struct {
 	// the first event.
 	Fleet func() (*membership.Fleet, error)
 
-	mu sync.Mutex
-	// stepped is signaled when a change in steps is over.
-	stepped *sync.Cond
+	mu *membership.Lock
 	// dirty holds for each zone the objects that changed since its last pass.
 	dirty map[membership.ZoneKey]map[source.ObjectKey]struct{}
 	// since holds when the first of these changes was noticed.
@@ -49,12 +46,10 @@ type Cache struct {
 func New() *Cache {
 	members := membership.NewCache()
 	members.KeepsStatuses = true
-	c := &Cache{
-		Members: members, dirty: map[membership.ZoneKey]map[source.ObjectKey]struct{}{}, since: map[membership.ZoneKey]time.Time{},
+	return &Cache{
+		mu: membership.NewLock(), Members: members, dirty: map[membership.ZoneKey]map[source.ObjectKey]struct{}{}, since: map[membership.ZoneKey]time.Time{},
 		released: map[membership.ZoneKey]map[source.ObjectKey]types.UID{}, orphans: map[string]map[source.ObjectKey]struct{}{},
 	}
-	c.stepped = sync.NewCond(&c.mu)
-	return c
 }
 
 // Set stores a DNSZone, a namespace or an object that declares data, and returns the requests to which the change leads. What changes
@@ -85,18 +80,15 @@ func (c *Cache) store(o any) (requests []ctrl.Request, affected []membership.Aff
 }
 
 // follow runs a change of a zone or a namespace. It returns the requests that follow, and what stands for other zones. c.mu is held, but given
-// away after each step: somebody may have any number of objects, and everybody else's events and passes wait for it.
+// away after each step.
 func (c *Cache) follow(steps membership.Steps) (requests []ctrl.Request, besides []membership.Affected) {
 	all := map[ctrl.Request]struct{}{}
-	for affected := range steps {
+	c.mu.Follow(steps, func(affected []membership.Affected) {
 		for _, r := range c.markDirty(affected) {
 			all[r] = struct{}{}
 		}
 		besides = append(besides, slices.DeleteFunc(affected, func(a membership.Affected) bool { return a.By == nil })...)
-		c.mu.Unlock()
-		c.mu.Lock()
-	}
-	c.stepped.Broadcast()
+	})
 	return slices.Collect(maps.Keys(all)), besides
 }
 
@@ -253,7 +245,7 @@ func (c *Cache) SetQueue(queue workqueue.TypedInterface[ctrl.Request]) {
 func (c *Cache) Take(zone membership.ZoneKey, all bool) (taken []membership.Member, since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waitForSteps(zone)
+	c.mu.WaitForSteps(c.Members, zone) // With some of its objects alone, servers would lose the data of the others.
 	if all {
 		taken = c.Members.Members(zone)
 	} else {
@@ -272,15 +264,8 @@ func (c *Cache) Take(zone membership.ZoneKey, all bool) (taken []membership.Memb
 func (c *Cache) Objects(zone membership.ZoneKey) []membership.Member {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waitForSteps(zone)
+	c.mu.WaitForSteps(c.Members, zone) // With some of its objects alone, servers would lose the data of the others.
 	return c.Members.Members(zone)
-}
-
-// waitForSteps waits for the end of a change of a zone: with some of its objects alone, servers would lose the data of the others. c.mu is held.
-func (c *Cache) waitForSteps(zone membership.ZoneKey) {
-	for !c.Members.IsSettled(zone) {
-		c.stepped.Wait()
-	}
 }
 
 // OldestChange returns when the oldest change was noticed that no pass has taken; zero when there is none.
