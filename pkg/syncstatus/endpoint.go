@@ -124,7 +124,7 @@ type endpointZoneFacts struct {
 
 func (ev *Evaluation) endpointsOf(e *v1alpha1.DNSEndpoint) endpointZoneFacts {
 	f := endpointZoneFacts{EndpointZoneFacts: status.EndpointZoneFacts{
-		Namespace: ev.zone.Namespace, Name: ev.zone.Name, ZoneName: ev.shortName(), Problem: status.True(status.Accepted, ""),
+		Namespace: ev.zone.Namespace, Name: ev.zone.Name, ZoneName: ev.shortName(), Programmed: status.True(status.Accepted, ""),
 	}}
 	if ev.desired == nil {
 		f.taken = slices.ContainsFunc(e.Spec.Endpoints, func(endpoint *v1alpha1.Endpoint) bool {

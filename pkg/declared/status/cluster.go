@@ -21,10 +21,10 @@ type ClusterFacts struct {
 	Instances []ClusterInstance
 	// Leaving are the names of instances that are not the cluster's any more and of which there is still something.
 	Leaving []string
-	// Problem is why the cluster cannot have instances at all; True if there is none. Terminal is true if only a change of
+	// Configured says whether the cluster can have instances at all, and if not, why. Terminal is true if only a change of
 	// the specification or of a Secret can help.
-	Problem  Verdict
-	Terminal bool
+	Configured Verdict
+	Terminal   bool
 	// Timeout is how long the cluster may make no progress before it has failed; InstanceTimeout if 0.
 	Timeout time.Duration
 }
@@ -43,7 +43,7 @@ func Cluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1b
 	next.ObservedGeneration = f.Generation
 	next.InstanceCount, next.ReadyInstances, next.Instances = 0, 0, nil
 	children := make([]childCondition, len(f.Instances))
-	failed := terminalFailure{f.Terminal, f.Problem}
+	failed := terminalFailure{f.Terminal, f.Configured}
 	for i, instance := range f.Instances {
 		verdict := instance.verdict()
 		children[i] = childCondition{instanceCondition(i), verdict, instance.cause()}
@@ -59,7 +59,7 @@ func Cluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1b
 			failed = terminalFailure{true, False(s.FailureReason, "Instance "+instance.Name+": "+s.FailureMessage)}
 		}
 	}
-	ready := f.Problem
+	ready := f.Configured
 	if ready.Holds() {
 		ready = scalingVerdict(prev, summarizeChildren("instances", children), f)
 	}

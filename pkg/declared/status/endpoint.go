@@ -36,8 +36,8 @@ type EndpointZoneFacts struct {
 	Judged bool
 	// Endpoints holds one outcome for each endpoint that the zone takes.
 	Endpoints []EndpointOutcome
-	// Problem is why nothing of the zone is programmed; True if there is no such problem.
-	Problem Verdict
+	// Programmed says whether the zone as a whole is programmed, and if not, why.
+	Programmed Verdict
 	// Stuck reports whether the servers could not be brought to what is declared for an RRset, written as in
 	// EndpointOutcome, be it other data or none.
 	Stuck func(rrset string) bool
@@ -85,7 +85,7 @@ func isProgrammed(s v1alpha1.DNSEndpointStatus, generation int64) bool {
 func keepProgrammed(zones []EndpointZoneFacts) []EndpointZoneFacts {
 	kept := slices.Clone(zones)
 	for i := range kept {
-		if kept[i].Problem.Reason != PrimaryFailed {
+		if kept[i].Programmed.Reason != PrimaryFailed {
 			continue
 		}
 		kept[i].Endpoints = slices.Clone(kept[i].Endpoints)
@@ -103,8 +103,8 @@ func (f EndpointFacts) waitingZone() (Verdict, bool) {
 	for _, z := range f.Zones {
 		switch {
 		case z.Judged:
-		case z.Problem.Reason != "" && !z.Problem.Holds():
-			return Unknown(z.Problem.Reason, fmt.Sprintf("zone %s: %s", z.ZoneName, z.Problem.Message)), true
+		case z.Programmed.Reason != "" && !z.Programmed.Holds():
+			return Unknown(z.Programmed.Reason, fmt.Sprintf("zone %s: %s", z.ZoneName, z.Programmed.Message)), true
 		default:
 			return Unknown(Pending, fmt.Sprintf("zone %s has not been evaluated yet", z.ZoneName)), true
 		}
@@ -211,7 +211,7 @@ func endpointZones(prev []v1alpha1.EndpointZone, f EndpointFacts) []v1alpha1.End
 		if i := slices.IndexFunc(prev, func(p v1alpha1.EndpointZone) bool { return p.Namespace == z.Namespace && p.Name == z.Name }); i >= 0 {
 			entry.RRsets = prev[i].RRsets
 		}
-		if z.Judged && z.Problem.Holds() {
+		if z.Judged && z.Programmed.Holds() {
 			entry.RRsets = z.heldRRsets(entry.RRsets)
 		}
 		if len(entry.RRsets) > 0 {

@@ -14,7 +14,7 @@ import (
 // takes is a zone that has judged the endpoints that it takes.
 func takes(name string, outcomes ...EndpointOutcome) EndpointZoneFacts {
 	return EndpointZoneFacts{
-		Namespace: "team", Name: name, ZoneName: name + ".com", Judged: true, Endpoints: outcomes, Problem: True(ReconcileSucceeded, ""),
+		Namespace: "team", Name: name, ZoneName: name + ".com", Judged: true, Endpoints: outcomes, Programmed: True(ReconcileSucceeded, ""),
 		Stuck: func(string) bool { return false },
 	}
 }
@@ -36,9 +36,9 @@ func holds(name string, rrsets ...string) v1alpha1.EndpointZone {
 }
 
 func away(z EndpointZoneFacts) EndpointZoneFacts {
-	z.Problem = False(PrimaryFailed, "connection refused")
+	z.Programmed = False(PrimaryFailed, "connection refused")
 	for i := range z.Endpoints {
-		z.Endpoints[i].Programmed = z.Problem
+		z.Endpoints[i].Programmed = z.Programmed
 	}
 	return z
 }

@@ -34,7 +34,7 @@ func pod(ready bool) *corev1.Pod {
 }
 
 func holding(name string, p *corev1.Pod) PodFacts {
-	return PodFacts{Name: name, Pod: p, Problem: True("", "")}
+	return PodFacts{Name: name, Pod: p, Serving: True("", "")}
 }
 
 // waiting is a pod in a phase whose named waits.
@@ -76,18 +76,18 @@ func TestInstanceConditions(t *testing.T) {
 			v1beta1.LifecycleStatus{Ready: true, Phase: v1beta1.PhaseReady},
 		},
 		"some ready": {
-			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true)), {Name: "dns-1", Pod: pod(false), Problem: False(BindcarUnreachable, "cannot connect to Bindcar API")}}},
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true)), {Name: "dns-1", Pod: pod(false), Serving: False(BindcarUnreachable, "cannot connect to Bindcar API")}}},
 			[]string{"Ready False PartiallyReady: 1 of 2 pods are ready", "Pod-0 True Ready: Pod dns-0 is ready",
 				"Pod-1 False BindcarUnreachable: Pod dns-1 cannot connect to Bindcar API"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"none ready": {
-			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: pod(false), Problem: False(ReasonProgressing, "serves 1 of 2 zones")}, holding("dns-1", pod(false))}},
+			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: pod(false), Serving: False(ReasonProgressing, "serves 1 of 2 zones")}, holding("dns-1", pod(false))}},
 			[]string{"Ready False NotReady: No pods are ready", "Pod-0 False Progressing: Pod dns-0 serves 1 of 2 zones", "Pod-1 False Progressing: Pod dns-1 is starting"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"loading more zones in service": {
-			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: pod(true), Problem: False(ReasonProgressing, "serves 1 of 2 zones")}}},
+			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: pod(true), Serving: False(ReasonProgressing, "serves 1 of 2 zones")}}},
 			[]string{"Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod dns-0 is ready"},
 			v1beta1.LifecycleStatus{Ready: true, Phase: v1beta1.PhaseReady},
 		},
@@ -115,19 +115,19 @@ func TestInstanceConditions(t *testing.T) {
 			v1beta1.LifecycleStatus{Ready: true, Phase: v1beta1.PhaseReady},
 		},
 		"no image of the version": {
-			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: waiting(corev1.PodPending, "ImagePullBackOff", "back-off"), Problem: True("", ""), ImageAdvice: "push the image"}}},
+			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: waiting(corev1.PodPending, "ImagePullBackOff", "back-off"), Serving: True("", ""), ImageAdvice: "push the image"}}},
 			[]string{"Ready False PodsPending: No pods are ready: push the image; container named: ImagePullBackOff back-off",
 				"Pod-0 False PodsPending: Pod dns-0 is pending: push the image; container named: ImagePullBackOff back-off"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"another reason than the image": {
-			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: waiting(corev1.PodPending, "CreateContainerConfigError", "no user"), Problem: True("", ""), ImageAdvice: "push the image"}}},
+			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: waiting(corev1.PodPending, "CreateContainerConfigError", "no user"), Serving: True("", ""), ImageAdvice: "push the image"}}},
 			[]string{"Ready False PodsPending: No pods are ready: container named: CreateContainerConfigError no user",
 				"Pod-0 False PodsPending: Pod dns-0 is pending: container named: CreateContainerConfigError no user"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"a missing Secret": {
-			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: waiting(corev1.PodPending, "PodInitializing", ""), Problem: True("", ""), Missing: "Secret a does not exist"}}},
+			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: waiting(corev1.PodPending, "PodInitializing", ""), Serving: True("", ""), Missing: "Secret a does not exist"}}},
 			[]string{"Ready False PodsPending: No pods are ready: Secret a does not exist", "Pod-0 False PodsPending: Pod dns-0 is pending: Secret a does not exist"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
@@ -138,7 +138,7 @@ func TestInstanceConditions(t *testing.T) {
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"zones that are not loaded": {
-			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true)), {Name: "dns-1", Pod: pod(true), Problem: True("", ""), Unloaded: []string{"a.example: file not found", "b.example"}}}},
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true)), {Name: "dns-1", Pod: pod(true), Serving: True("", ""), Unloaded: []string{"a.example: file not found", "b.example"}}}},
 			[]string{"Ready False ZonesNotLoaded: Pod dns-1 does not serve zones of configMapRefs: a.example: file not found; b.example; correct their files or statements; the log has more: kubectl logs dns-1 -c named",
 				"Pod-0 True Ready: Pod dns-0 is ready", "Pod-1 True Ready: Pod dns-1 is ready"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
@@ -166,7 +166,7 @@ func TestInstanceConditions(t *testing.T) {
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"no primary": {
-			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: pod(false), Problem: False(UpstreamUnreachable, "serves 0 of 1 zones: no primary of example.com is ready")}}},
+			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: pod(false), Serving: False(UpstreamUnreachable, "serves 0 of 1 zones: no primary of example.com is ready")}}},
 			[]string{"Ready False UpstreamUnreachable: No pods are ready",
 				"Pod-0 False UpstreamUnreachable: Pod dns-0 serves 0 of 1 zones: no primary of example.com is ready"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
@@ -182,15 +182,15 @@ func TestInstanceConditions(t *testing.T) {
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"invalid": {
-			InstanceFacts{Problem: False(ConfigurationInvalid, "allowQuery: nonsense"), Terminal: true},
+			InstanceFacts{Configured: False(ConfigurationInvalid, "allowQuery: nonsense"), Terminal: true},
 			[]string{"Ready False ConfigurationInvalid: allowQuery: nonsense", "Stalled True ConfigurationInvalid: allowQuery: nonsense"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseFailed, FailureReason: ConfigurationInvalid, FailureMessage: "allowQuery: nonsense"},
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if c.facts.Problem.Status == "" {
-				c.facts.Problem = True("", "")
+			if c.facts.Configured.Status == "" {
+				c.facts.Configured = True("", "")
 			}
 			got := Instance(v1beta1.Bind9InstanceStatus{}, c.facts, early)
 			if diff := cmp.Diff(c.want, lines(got.Conditions)); diff != "" {
@@ -208,8 +208,8 @@ func TestInstanceConditions(t *testing.T) {
 }
 
 func TestInstanceForgetsSurplusPods(t *testing.T) {
-	two := Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Problem: True("", ""), Pods: []PodFacts{holding("a-0", pod(true)), holding("a-1", pod(true))}}, early)
-	one := Instance(two, InstanceFacts{Problem: True("", ""), Pods: []PodFacts{holding("a-0", pod(true))}}, late)
+	two := Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Configured: True("", ""), Pods: []PodFacts{holding("a-0", pod(true)), holding("a-1", pod(true))}}, early)
+	one := Instance(two, InstanceFacts{Configured: True("", ""), Pods: []PodFacts{holding("a-0", pod(true))}}, late)
 	want := []string{"Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod a-0 is ready"}
 	if diff := cmp.Diff(want, lines(one.Conditions)); diff != "" {
 		t.Error(diff)
@@ -224,7 +224,7 @@ func TestInstanceZones(t *testing.T) {
 		}
 		return all
 	}
-	facts := InstanceFacts{Problem: True("", ""), Address: "192.0.2.1", Zones: zones(1)}
+	facts := InstanceFacts{Configured: True("", ""), Address: "192.0.2.1", Zones: zones(1)}
 	one := Instance(v1beta1.Bind9InstanceStatus{}, facts, early)
 	facts.Zones = zones(MaxInstanceZones + 1)
 	many := Instance(one, facts, late)
@@ -240,7 +240,7 @@ func TestInstanceZones(t *testing.T) {
 }
 
 func TestInstanceDeadline(t *testing.T) {
-	facts := InstanceFacts{Generation: 1, Problem: True("", ""), Pods: []PodFacts{holding("a-0", pod(false)), holding("a-1", pod(false))}}
+	facts := InstanceFacts{Generation: 1, Configured: True("", ""), Pods: []PodFacts{holding("a-0", pod(false)), holding("a-1", pod(false))}}
 	var s v1beta1.Bind9InstanceStatus
 	after := func(wait time.Duration) time.Duration {
 		s = Instance(s, facts, early.Add(wait))
@@ -287,8 +287,8 @@ func TestInstanceDeadline(t *testing.T) {
 
 // An instance that was without pods for long has the whole time when it is given some.
 func TestDeadlineAfterNoReplicas(t *testing.T) {
-	s := Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Generation: 1, Problem: True("", "")}, early)
-	s = Instance(s, InstanceFacts{Generation: 2, Problem: True("", ""), Pods: []PodFacts{holding("a-0", nil)}}, early.Add(time.Hour))
+	s := Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Generation: 1, Configured: True("", "")}, early)
+	s = Instance(s, InstanceFacts{Generation: 2, Configured: True("", ""), Pods: []PodFacts{holding("a-0", nil)}}, early.Add(time.Hour))
 	if s.Phase != v1beta1.PhaseCreating {
 		t.Errorf("%+v", s.LifecycleStatus)
 	}
@@ -296,7 +296,7 @@ func TestDeadlineAfterNoReplicas(t *testing.T) {
 
 // A Secret is waited for as long as is set for Secrets.
 func TestKeyDeadline(t *testing.T) {
-	facts := InstanceFacts{Problem: False(NotReady, "secrets \"a-transfer-key\" not found"), Timeout: KeyTimeout}
+	facts := InstanceFacts{Configured: False(NotReady, "secrets \"a-transfer-key\" not found"), Timeout: KeyTimeout}
 	s := Instance(v1beta1.Bind9InstanceStatus{}, facts, early)
 	if left := UntilDeadline(s.LifecycleStatus, s.Conditions, KeyTimeout, early.Add(time.Minute)); left != 4*time.Minute {
 		t.Errorf("%s left", left)
@@ -310,7 +310,7 @@ func TestKeyDeadline(t *testing.T) {
 // What only a person can change is a failure although the pods run.
 func TestInstanceFailure(t *testing.T) {
 	wrong := False(RNDCAuthenticationFailed, "cannot authenticate to its named")
-	facts := InstanceFacts{Problem: True("", ""), Pods: []PodFacts{{Name: "a-0", Pod: pod(true), Problem: wrong}}, Failure: False(wrong.Reason, "Pod a-0 "+wrong.Message)}
+	facts := InstanceFacts{Configured: True("", ""), Pods: []PodFacts{{Name: "a-0", Pod: pod(true), Serving: wrong}}, Failure: False(wrong.Reason, "Pod a-0 "+wrong.Message)}
 	s := Instance(v1beta1.Bind9InstanceStatus{}, facts, early)
 	if s.Phase != v1beta1.PhaseFailed || s.FailureReason != RNDCAuthenticationFailed || s.FailureMessage != "Pod a-0 cannot authenticate to its named" {
 		t.Errorf("%+v", s.LifecycleStatus)
@@ -330,7 +330,7 @@ func TestDeleting(t *testing.T) {
 
 // instance has the status of the given pods.
 func instance(name string, ready ...bool) ClusterInstance {
-	facts := InstanceFacts{Problem: True("", "")}
+	facts := InstanceFacts{Configured: True("", "")}
 	for i, r := range ready {
 		facts.Pods = append(facts.Pods, holding(fmt.Sprintf("%s-%d", name, i), pod(r)))
 	}
@@ -341,7 +341,7 @@ func instance(name string, ready ...bool) ClusterInstance {
 
 func TestClusterConditions(t *testing.T) {
 	broken := instance("dns-primary-0", false)
-	broken.Instance.Status = Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Problem: False(ConfigurationInvalid, "bad"), Terminal: true}, early)
+	broken.Instance.Status = Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Configured: False(ConfigurationInvalid, "bad"), Terminal: true}, early)
 	cases := map[string]struct {
 		instances []ClusterInstance
 		want      []string
@@ -381,7 +381,7 @@ func TestClusterConditions(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			facts := ClusterFacts{Problem: True("", ""), Instances: c.instances}
+			facts := ClusterFacts{Configured: True("", ""), Instances: c.instances}
 			got := Cluster(v1beta1.Bind9ClusterStatus{}, facts, early)
 			if diff := cmp.Diff(c.want, lines(got.Conditions)); diff != "" {
 				t.Errorf("conditions:\n%s", diff)
@@ -402,7 +402,7 @@ func TestClusterConditions(t *testing.T) {
 			}
 		})
 	}
-	grown := Cluster(v1beta1.Bind9ClusterStatus{InstanceCount: 1}, ClusterFacts{Problem: True("", ""),
+	grown := Cluster(v1beta1.Bind9ClusterStatus{InstanceCount: 1}, ClusterFacts{Configured: True("", ""),
 		Instances: []ClusterInstance{instance("a", true), {"b", nil}}}, early)
 	if got := lines(grown.Conditions)[0]; got != "Ready False InstancesScaling: 1 of 2 instances are ready" {
 		t.Error(got)
@@ -412,17 +412,17 @@ func TestClusterConditions(t *testing.T) {
 // A cluster repeats what keeps the pods of its instances from running.
 func TestClusterRepeatsTheCause(t *testing.T) {
 	broken := instance("dns-primary-0", false)
-	broken.Instance.Status = Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Problem: True("", ""),
+	broken.Instance.Status = Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Configured: True("", ""),
 		Pods: []PodFacts{holding("dns-primary-0-0", waiting(corev1.PodPending, "ImagePullBackOff", "back-off"))}}, early)
-	got := Cluster(v1beta1.Bind9ClusterStatus{}, ClusterFacts{Problem: True("", ""), Instances: []ClusterInstance{broken, instance("b", true)}}, early)
+	got := Cluster(v1beta1.Bind9ClusterStatus{}, ClusterFacts{Configured: True("", ""), Instances: []ClusterInstance{broken, instance("b", true)}}, early)
 	want := []string{"Ready False PartiallyReady: 1 of 2 instances are ready: container named: ImagePullBackOff back-off",
 		"Bind9Instance-0 False PodsPending: Instance dns-primary-0 is not ready (0/1 pods): No pods are ready: container named: ImagePullBackOff back-off",
 		"Bind9Instance-1 True Ready: Instance b is ready (1/1 pods)"}
 	if diff := cmp.Diff(want, lines(got.Conditions)); diff != "" {
 		t.Error(diff)
 	}
-	broken.Instance.Status = Instance(broken.Instance.Status, InstanceFacts{Problem: False(ConfigurationInvalid, "a message that ends with: no pods are ready: really")}, early)
-	got = Cluster(v1beta1.Bind9ClusterStatus{}, ClusterFacts{Problem: True("", ""), Instances: []ClusterInstance{broken, instance("b", true)}}, early)
+	broken.Instance.Status = Instance(broken.Instance.Status, InstanceFacts{Configured: False(ConfigurationInvalid, "a message that ends with: no pods are ready: really")}, early)
+	got = Cluster(v1beta1.Bind9ClusterStatus{}, ClusterFacts{Configured: True("", ""), Instances: []ClusterInstance{broken, instance("b", true)}}, early)
 	if got := lines(got.Conditions)[0]; got != "Ready False PartiallyReady: 1 of 2 instances are ready" {
 		t.Errorf("what is no cause is taken for one: %s", got)
 	}
@@ -434,7 +434,7 @@ func TestClusterScaling(t *testing.T) {
 	var s v1beta1.Bind9ClusterStatus
 	step := func(want string, leaving []string, instances ...ClusterInstance) {
 		t.Helper()
-		s = Cluster(s, ClusterFacts{Problem: True("", ""), Instances: instances, Leaving: leaving}, early)
+		s = Cluster(s, ClusterFacts{Configured: True("", ""), Instances: instances, Leaving: leaving}, early)
 		for _, c := range s.Conditions {
 			if got := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message); c.Type == Ready && got != want {
 				t.Errorf("Ready %s\nwant  %s", got, want)

@@ -34,10 +34,10 @@ type InstanceFacts struct {
 	Cluster *v1beta1.ClusterReference
 	// KeyRotation is the state of the TSIG key of the instance's role; nil while unknown.
 	KeyRotation *v1beta1.RNDCKeyRotationStatus
-	// Problem is why the instance cannot have pods at all; True if there is none. Terminal is true if only a change of the
+	// Configured says whether the instance can have pods at all, and if not, why. Terminal is true if only a change of the
 	// specification can help.
-	Problem  Verdict
-	Terminal bool
+	Configured Verdict
+	Terminal   bool
 	// Failure is a server's answer that only a person can change, such as a wrong key; the zero value if there is none.
 	Failure Verdict
 	// Timeout is how long the instance may make no progress before it has failed; InstanceTimeout if 0.
@@ -82,11 +82,11 @@ func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) 
 	if ready.Holds() {
 		ready = unloadedVerdict(f.Pods, ready)
 	}
-	if !f.Problem.Holds() {
-		ready, next.PendingCause = f.Problem, ""
+	if !f.Configured.Holds() {
+		ready, next.PendingCause = f.Configured, ""
 	}
 	next.Conditions = setChildren(next.Conditions, "Pod-", children, f.Generation, now)
-	failed := terminalFailure{f.Terminal, f.Problem}
+	failed := terminalFailure{f.Terminal, f.Configured}
 	if !f.Terminal && f.Failure.Status != "" {
 		failed = terminalFailure{true, f.Failure}
 	}

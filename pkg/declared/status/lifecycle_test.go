@@ -31,9 +31,9 @@ func TestStalled(t *testing.T) {
 		"it is accepted":                  {Record(refused, RecordFacts{Zone: zone, Accepted: True(Accepted, ""), Programmed: True(Programmed, "")}, now).Conditions, ""},
 		"a record that is not programmed": {record(True(Accepted, "")), ""},
 		"a zone that is not permitted": {
-			Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Problem: False(NotPermitted, "ask"), Failure: False(NotPermitted, "ask")}, now).Conditions, NotPermitted,
+			Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Programmed: False(NotPermitted, "ask"), Failure: False(NotPermitted, "ask")}, now).Conditions, NotPermitted,
 		},
-		"a zone whose primary is away": {Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Problem: False(PrimaryFailed, "timeout")}, now).Conditions, ""},
+		"a zone whose primary is away": {Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Programmed: False(PrimaryFailed, "timeout")}, now).Conditions, ""},
 		"a provider that refuses the key": {
 			provider(ProviderFacts{Servers: []ProviderServerFacts{{Role: "Primary", Reachable: true, Problem: "BADKEY"}}}), AuthenticationFailed,
 		},

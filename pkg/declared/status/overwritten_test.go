@@ -37,7 +37,7 @@ func TestOverwrittenStatus(t *testing.T) {
 	instance := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Name: "dns-0"}}
 	instance.Status.Conditions = []metav1.Condition{{Type: Ready, Status: metav1.ConditionTrue}, {Type: PodCondition(0), Status: metav1.ConditionTrue}}
 	instance.Status.Replicas, instance.Status.ReadyReplicas = 1, 1
-	clusterFacts := ClusterFacts{Generation: 1, Problem: holds, Instances: []ClusterInstance{{Name: "dns-0", Instance: instance}}}
+	clusterFacts := ClusterFacts{Generation: 1, Configured: holds, Instances: []ClusterInstance{{Name: "dns-0", Instance: instance}}}
 	serial := int64(99)
 
 	for name, c := range map[string]struct{ truth, again any }{
@@ -51,9 +51,9 @@ func TestOverwrittenStatus(t *testing.T) {
 			Unselected(v1beta1.RecordStatus{Conditions: claims(Programmed, Accepted, Progressing), ObservedGeneration: 9, PublishedName: "other", RecordHash: "x", Zone: "example.net"}, 1, NoZoneSelects(&metav1.ObjectMeta{Namespace: "team"}), now),
 		},
 		"zone": {
-			Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Generation: 1, Problem: holds, Serial: 7, SerialKnown: true}, now),
+			Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Generation: 1, Programmed: holds, Serial: 7, SerialKnown: true}, now),
 			Zone(v1beta1.DNSZoneStatus{Conditions: claims(Progressing, Degraded, "Available"), ObservedGeneration: 9, Serial: &serial, RecordsCount: 9, FailureReason: "Invented", ForeignRRsetsCount: 9,
-				Bind9Instances: []v1beta1.ZoneInstance{{Name: "other"}}, Records: []v1beta1.RecordReference{{Name: "other"}}}, ZoneFacts{Generation: 1, Problem: holds, Serial: 7, SerialKnown: true}, now),
+				Bind9Instances: []v1beta1.ZoneInstance{{Name: "other"}}, Records: []v1beta1.RecordReference{{Name: "other"}}}, ZoneFacts{Generation: 1, Programmed: holds, Serial: 7, SerialKnown: true}, now),
 		},
 		"endpoint": {
 			Endpoint(v1alpha1.DNSEndpointStatus{}, EndpointFacts{Generation: 1, Left: func(v1alpha1.EndpointZone) bool { return true }}, now),
@@ -61,9 +61,9 @@ func TestOverwrittenStatus(t *testing.T) {
 				EndpointFacts{Generation: 1, Left: func(v1alpha1.EndpointZone) bool { return true }}, now),
 		},
 		"instance": {
-			Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Generation: 1, Problem: holds, Pods: []PodFacts{holding("dns-0", pod(true))}}, now),
+			Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Generation: 1, Configured: holds, Pods: []PodFacts{holding("dns-0", pod(true))}}, now),
 			Instance(v1beta1.Bind9InstanceStatus{Conditions: claims("Pod-0", "Pod-7", "Available"), LifecycleStatus: lifecycle, Replicas: 9, ReadyReplicas: 9, ZonesCount: 9, ServiceAddress: "192.0.2.9", PendingCause: "invented"},
-				InstanceFacts{Generation: 1, Problem: holds, Pods: []PodFacts{holding("dns-0", pod(true))}}, now),
+				InstanceFacts{Generation: 1, Configured: holds, Pods: []PodFacts{holding("dns-0", pod(true))}}, now),
 		},
 		"cluster": {
 			Cluster(v1beta1.Bind9ClusterStatus{}, clusterFacts, now),

@@ -19,9 +19,9 @@ type PodFacts struct {
 	Name string
 	// Pod is nil while it does not exist.
 	Pod *corev1.Pod
-	// Problem is what the pod's sidecar answered, or what its zones lack; True if there is no such problem. Its message
+	// Serving says whether the pod serves its zones: what its sidecar answered, or what they lack. Its message
 	// follows the pod's name.
-	Problem Verdict
+	Serving Verdict
 	// Missing says which Secret or ConfigMap the pod waits for, which the kubelet says in Events only; empty if there is none.
 	Missing string
 	// ImageAdvice is what to do if the image of named cannot be pulled; empty if nobody knows more than the kubelet.
@@ -44,9 +44,9 @@ func (f PodFacts) verdict() Verdict {
 		return verdict(False, PodsCrashing, "is crashing: "+crash)
 	}
 	ready := PodReady(f.Pod)
-	switch loading := f.Problem.Reason == ReasonProgressing || f.Problem.Reason == UpstreamUnreachable; {
-	case !f.Problem.Holds() && (!ready || !loading):
-		return verdict(False, f.Problem.Reason, f.Problem.Message)
+	switch loading := f.Serving.Reason == ReasonProgressing || f.Serving.Reason == UpstreamUnreachable; {
+	case !f.Serving.Holds() && (!ready || !loading):
+		return verdict(False, f.Serving.Reason, f.Serving.Message)
 	case sidecarEnded(f.Pod):
 		return verdict(False, BindcarUnreachable, "cannot connect to Bindcar API")
 	case f.Pod.Status.Phase != corev1.PodRunning || !ready && f.pendingReason() != "":
@@ -85,7 +85,7 @@ func MissingVolume(kind, name, volume string) string {
 
 // Failure is the problem of a pod as that of its instance.
 func (f PodFacts) Failure() Verdict {
-	return False(f.Problem.Reason, "Pod "+f.Name+" "+f.Problem.Message)
+	return False(f.Serving.Reason, "Pod "+f.Name+" "+f.Serving.Message)
 }
 
 // cause is what keeps the pod from running, in the words of the scheduler or of the kubelet.

@@ -76,7 +76,7 @@ func serverFailures() (reasons []string) {
 func (s spoken) addZones() {
 	problems, _ := zoneProblems()
 	facts := []ZoneFacts{
-		{}, {Servers: 3, Current: 3, Serial: 7, Programmed: 5}, {Servers: 3, Current: 2, Serial: 7, Programmed: 5}, {Servers: 3, Current: 3, Serial: 7, Programmed: 4, Unready: 1},
+		{}, {Servers: 3, Current: 3, Serial: 7, Ready: 5}, {Servers: 3, Current: 2, Serial: 7, Ready: 5}, {Servers: 3, Current: 3, Serial: 7, Ready: 4, Unready: 1},
 		{Servers: 3, Current: 2, Untransferred: "dns-secondary-0-0: it was told to transfer the zone and stays at serial 6"},
 		{Servers: 3, Paused: true}, {Servers: 3, Paused: true, Pending: 2},
 		{Servers: 1, Current: 1, Contested: []string{Contest{Server: "dns-primary-0-0", Key: www, Count: 12, First: early, Next: late, Seen: []string{"203.0.113.66"}}.Message()}},
@@ -95,21 +95,21 @@ func (s spoken) addZones() {
 		facts = append(facts, ZoneFacts{Servers: 1, Current: 1, DNSSECKnown: true, Delegated: v})
 	}
 	for i := range facts {
-		facts[i].Problem = True(ReconcileSucceeded, "")
+		facts[i].Programmed = True(ReconcileSucceeded, "")
 	}
 	for _, p := range problems {
-		facts = append(facts, ZoneFacts{Problem: p})
+		facts = append(facts, ZoneFacts{Programmed: p})
 		if p.Reason == DuplicateZone || p.Reason == NotPermitted || p.Reason == ReconcileFailed {
-			facts = append(facts, ZoneFacts{Problem: p, Failure: p})
+			facts = append(facts, ZoneFacts{Programmed: p, Failure: p})
 		}
 	}
 	for _, reason := range serverFailures() {
-		facts = append(facts, ZoneFacts{Problem: False(PrimaryFailed, ""), Failure: False(reason, "")})
+		facts = append(facts, ZoneFacts{Programmed: False(PrimaryFailed, ""), Failure: False(reason, "")})
 	}
 	for _, f := range facts {
 		s.add("DNSZone", Zone(v1beta1.DNSZoneStatus{}, f, early).Conditions)
 	}
-	overdue := ZoneFacts{Problem: True(ReconcileSucceeded, ""), Servers: 2, Current: 1, Instances: []v1beta1.ZoneInstance{{Namespace: "dns", Name: "dns-secondary-0", Status: v1beta1.ZoneClaimed, Message: "dns-secondary-0-0 does not serve the zone yet"}}}
+	overdue := ZoneFacts{Programmed: True(ReconcileSucceeded, ""), Servers: 2, Current: 1, Instances: []v1beta1.ZoneInstance{{Namespace: "dns", Name: "dns-secondary-0", Status: v1beta1.ZoneClaimed, Message: "dns-secondary-0-0 does not serve the zone yet"}}}
 	s.add("DNSZone", Zone(Zone(v1beta1.DNSZoneStatus{}, overdue, early), overdue, late).Conditions)
 }
 
@@ -147,7 +147,7 @@ func (s spoken) addRecords() {
 		s.add("DNSEndpoint", Endpoint(v1alpha1.DNSEndpointStatus{}, EndpointFacts{Zones: []EndpointZoneFacts{z}}, early).Conditions)
 	}
 	for _, p := range append(undeclared, Verdict{}) {
-		z := EndpointZoneFacts{Name: "example", ZoneName: "example.com", Problem: p}
+		z := EndpointZoneFacts{Name: "example", ZoneName: "example.com", Programmed: p}
 		s.add("DNSEndpoint", Endpoint(v1alpha1.DNSEndpointStatus{}, EndpointFacts{Zones: []EndpointZoneFacts{z}}, early).Conditions)
 	}
 	unplaced := EndpointFacts{Unplaced: []EndpointOutcome{{RRset: "www.example.net/A"}}}
@@ -162,13 +162,13 @@ func (s spoken) addFleet() {
 	fine := True(ReconcileSucceeded, "")
 	crashing, ended := waiting(corev1.PodRunning, "CrashLoopBackOff", ""), waiting(corev1.PodPending, "ImagePullBackOff", "back-off")
 	loading := Loading(1, 2)
-	pods := []PodFacts{holding("dns-0", pod(true)), holding("dns-0", pod(false)), holding("dns-0", nil), holding("dns-0", crashing), holding("dns-0", ended), {Name: "dns-0", Pod: pod(true), Problem: fine, Unloaded: []string{"a.example: file not found"}}}
+	pods := []PodFacts{holding("dns-0", pod(true)), holding("dns-0", pod(false)), holding("dns-0", nil), holding("dns-0", crashing), holding("dns-0", ended), {Name: "dns-0", Pod: pod(true), Serving: fine, Unloaded: []string{"a.example: file not found"}}}
 	for _, v := range []Verdict{loading, LoadingBecause(loading, NoPrimaryReady("example.com.")), LoadingBecause(loading, NotInNamed("example.com."))} {
-		pods = append(pods, PodFacts{Name: "dns-0", Pod: pod(false), Problem: v})
+		pods = append(pods, PodFacts{Name: "dns-0", Pod: pod(false), Serving: v})
 	}
 	var facts []InstanceFacts
 	for _, reason := range []string{BindcarBadRequest, BindcarAuthFailed, ZoneNotFound, UpstreamUnreachable, BindcarInternalError, BindcarNotImplemented, GatewayError, BindcarUnreachable, RNDCAuthenticationFailed} {
-		p := PodFacts{Name: "dns-0", Pod: pod(false), Problem: False(reason, "")}
+		p := PodFacts{Name: "dns-0", Pod: pod(false), Serving: False(reason, "")}
 		facts = append(facts, InstanceFacts{Pods: []PodFacts{p}})
 		if isLasting := !slices.Contains([]string{UpstreamUnreachable, BindcarInternalError, GatewayError}, reason); isLasting {
 			facts = append(facts, InstanceFacts{Pods: []PodFacts{p}, Failure: p.Failure()})
@@ -183,23 +183,23 @@ func (s spoken) addFleet() {
 		facts = append(facts, InstanceFacts{Failure: KeysRefused(unaccepted, "other")})
 	}
 	for i := range facts {
-		facts[i].Problem = fine
+		facts[i].Configured = fine
 	}
-	facts = append(facts, InstanceFacts{Pods: pods[:1], Problem: fine, Foreign: []string{"Pod old-1"}}, InstanceFacts{Problem: NoCluster("dns", "team")}, InstanceFacts{Problem: WaitingFor("StatefulSet dns")},
-		InstanceFacts{Problem: False(NotEnrolled, ""), Terminal: true}, InstanceFacts{Problem: False(ConfigurationInvalid, ""), Terminal: true})
+	facts = append(facts, InstanceFacts{Pods: pods[:1], Configured: fine, Foreign: []string{"Pod old-1"}}, InstanceFacts{Configured: NoCluster("dns", "team")}, InstanceFacts{Configured: WaitingFor("StatefulSet dns")},
+		InstanceFacts{Configured: False(NotEnrolled, ""), Terminal: true}, InstanceFacts{Configured: False(ConfigurationInvalid, ""), Terminal: true})
 	var clusters []ClusterFacts
 	for _, f := range facts {
 		was := Instance(v1beta1.Bind9InstanceStatus{}, f, early)
 		for _, is := range []v1beta1.Bind9InstanceStatus{was, Instance(was, f, late)} {
 			s.add("Bind9Instance", is.Conditions)
-			clusters = append(clusters, ClusterFacts{Problem: fine, Instances: []ClusterInstance{{"dns-0", &v1beta1.Bind9Instance{Status: is}}}})
+			clusters = append(clusters, ClusterFacts{Configured: fine, Instances: []ClusterInstance{{"dns-0", &v1beta1.Bind9Instance{Status: is}}}})
 		}
 	}
 	some := clusters[len(clusters)-1].Instances
 	some = append(some, instance("b", true), instance("c", true, false))
-	clusters = append(clusters, ClusterFacts{Problem: fine}, ClusterFacts{Problem: fine, Instances: []ClusterInstance{{"dns-0", nil}}}, ClusterFacts{Problem: fine, Instances: some},
-		ClusterFacts{Problem: WaitingFor("Bind9Instance dns-0")}, ClusterFacts{Problem: False(NotEnrolled, ""), Terminal: true}, ClusterFacts{Problem: False(ConfigurationInvalid, ""), Terminal: true},
-		ClusterFacts{Problem: fine, Instances: []ClusterInstance{instance("b", true)}, Leaving: []string{"a"}})
+	clusters = append(clusters, ClusterFacts{Configured: fine}, ClusterFacts{Configured: fine, Instances: []ClusterInstance{{"dns-0", nil}}}, ClusterFacts{Configured: fine, Instances: some},
+		ClusterFacts{Configured: WaitingFor("Bind9Instance dns-0")}, ClusterFacts{Configured: False(NotEnrolled, ""), Terminal: true}, ClusterFacts{Configured: False(ConfigurationInvalid, ""), Terminal: true},
+		ClusterFacts{Configured: fine, Instances: []ClusterInstance{instance("b", true)}, Leaving: []string{"a"}})
 	for _, f := range clusters {
 		for _, was := range []v1beta1.Bind9ClusterStatus{{}, {InstanceCount: 1}} {
 			is := Cluster(was, f, early)

@@ -22,9 +22,9 @@ type ZoneFacts struct {
 	// Serial that the primaries answered with. Unless SerialKnown, the last known value remains.
 	Serial      uint32
 	SerialKnown bool
-	// Programmed counts the programmed records, Unready the others. Records are at most MaxZoneRecords of the programmed
+	// Ready counts the programmed records, Unready the others. Records are at most MaxZoneRecords of the programmed
 	// ones, in a stable order.
-	Programmed, Unready int
+	Ready, Unready int
 	// Elsewhere counts the endpoints of types that are not published here: they are for other programs.
 	Elsewhere int
 	Records   []v1beta1.RecordReference
@@ -32,9 +32,9 @@ type ZoneFacts struct {
 	Instances []v1beta1.ZoneInstance
 	// Providers of the zone, in a stable order, without times.
 	Providers []v1beta1.ZoneProvider
-	// Problem is why nothing of the zone is programmed; True if there is no such problem.
-	Problem Verdict
-	// Failure is the problem if only a person can end it; the zero value if there is none.
+	// Programmed says whether the zone as a whole is programmed, and if not, why.
+	Programmed Verdict
+	// Failure is what keeps the zone or a part of it from being programmed if only a person can end that; the zero value if there is none.
 	Failure Verdict
 	// Servers and Current count the zone's servers and those that hold the zone's serial.
 	Servers, Current int
@@ -77,7 +77,7 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 		next.Serial = new(int64(f.Serial))
 	}
 	if !f.isUnknown() {
-		next.RecordsCount = int32(f.Programmed) //nolint:gosec // far below 2^31
+		next.RecordsCount = int32(f.Ready) //nolint:gosec // far below 2^31
 		next.Records = f.Records[:min(len(f.Records), MaxZoneRecords)]
 		next.ForeignRRsetsCount, next.ForeignRRsets = int32(f.Foreign), f.ForeignSample //nolint:gosec // far below 2^31
 		next.HeldPlan = f.HeldPlan
@@ -114,9 +114,9 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 // isUnknown reports whether nobody knows what the zone's primaries hold, because they were not asked, or not all answered. Then the last
 // known values remain.
 func (f ZoneFacts) isUnknown() bool {
-	switch f.Problem.Reason {
+	switch f.Programmed.Reason {
 	case PrimaryFailed, ReconcileFailed, AddressPending:
-		return !f.Problem.Holds()
+		return !f.Programmed.Holds()
 	case NoPrimaryInstances:
 		return len(f.Instances)+len(f.Providers) > 0
 	}
@@ -143,13 +143,13 @@ func ZoneVerdictsOf(f ZoneFacts) ZoneVerdicts {
 
 func zoneVerdicts(f ZoneFacts) ZoneVerdicts {
 	served := fmt.Sprintf("%d of %d servers hold serial %d, %d of %d records are programmed",
-		f.Current, f.Servers, f.Serial, f.Programmed, f.Programmed+f.Unready)
+		f.Current, f.Servers, f.Serial, f.Ready, f.Ready+f.Unready)
 	if f.Elsewhere > 0 {
 		served += fmt.Sprintf("; %s of types that are not published here", CountOf(f.Elsewhere, "endpoint"))
 	}
 	switch {
-	case !f.Problem.Holds():
-		return ZoneVerdicts{f.Problem, False(f.Problem.Reason, f.Problem.Message), True(f.Problem.Reason, f.Problem.Message)}
+	case !f.Programmed.Holds():
+		return ZoneVerdicts{f.Programmed, False(f.Programmed.Reason, f.Programmed.Message), True(f.Programmed.Reason, f.Programmed.Message)}
 	case f.Servers == 0:
 		none := False(NoPrimaryInstances, "the zone has no server: its instances have no pods, or are not known yet")
 		return ZoneVerdicts{none, none, True(none.Reason, none.Message)}

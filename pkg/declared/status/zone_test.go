@@ -21,15 +21,15 @@ func TestZoneVerdicts(t *testing.T) {
 		ready, progressing, degraded metav1.ConditionStatus
 		reason                       string
 	}{
-		"all in sync":              {ZoneFacts{Problem: fine, Programmed: 1, Servers: 3, Current: 3}, "True", "False", "False", ReconcileSucceeded},
-		"a secondary is stuck":     {ZoneFacts{Problem: fine, Programmed: 1, Servers: 3, Current: 2, Untransferred: "b-0: no"}, "True", "False", "True", ReconcileSucceeded},
-		"a secondary follows":      {ZoneFacts{Problem: fine, Programmed: 1, Servers: 3, Current: 2}, "True", "True", "True", ReconcileSucceeded},
-		"its name servers wait":    {ZoneFacts{Problem: fine, Waiting: "no address", Programmed: 1, Servers: 3, Current: 3}, "False", "False", "True", AddressPending},
-		"a record was refused":     {ZoneFacts{Problem: fine, Programmed: 1, Unready: 1, Servers: 3, Current: 3}, "False", "False", "True", PartialReconciliation},
-		"paused, as declared":      {ZoneFacts{Problem: fine, Paused: true, Programmed: 1, Servers: 3, Current: 3}, "True", "False", "False", Paused},
-		"paused, not as declared":  {ZoneFacts{Problem: fine, Paused: true, Pending: 2, Unready: 1, Servers: 3, Current: 3}, "False", "False", "True", Paused},
-		"held by its guard":        {ZoneFacts{Problem: fine, HeldPlan: "f00d", Guarded: False(ReasonHeld, "3 removals"), Programmed: 1, Unready: 1, Servers: 3, Current: 3}, "False", "False", "True", ReasonHeld},
-		"the primary is not there": {ZoneFacts{Problem: False(PrimaryFailed, "gone"), Unready: 2, Servers: 3}, "False", "False", "True", PrimaryFailed},
+		"all in sync":              {ZoneFacts{Programmed: fine, Ready: 1, Servers: 3, Current: 3}, "True", "False", "False", ReconcileSucceeded},
+		"a secondary is stuck":     {ZoneFacts{Programmed: fine, Ready: 1, Servers: 3, Current: 2, Untransferred: "b-0: no"}, "True", "False", "True", ReconcileSucceeded},
+		"a secondary follows":      {ZoneFacts{Programmed: fine, Ready: 1, Servers: 3, Current: 2}, "True", "True", "True", ReconcileSucceeded},
+		"its name servers wait":    {ZoneFacts{Programmed: fine, Waiting: "no address", Ready: 1, Servers: 3, Current: 3}, "False", "False", "True", AddressPending},
+		"a record was refused":     {ZoneFacts{Programmed: fine, Ready: 1, Unready: 1, Servers: 3, Current: 3}, "False", "False", "True", PartialReconciliation},
+		"paused, as declared":      {ZoneFacts{Programmed: fine, Paused: true, Ready: 1, Servers: 3, Current: 3}, "True", "False", "False", Paused},
+		"paused, not as declared":  {ZoneFacts{Programmed: fine, Paused: true, Pending: 2, Unready: 1, Servers: 3, Current: 3}, "False", "False", "True", Paused},
+		"held by its guard":        {ZoneFacts{Programmed: fine, HeldPlan: "f00d", Guarded: False(ReasonHeld, "3 removals"), Ready: 1, Unready: 1, Servers: 3, Current: 3}, "False", "False", "True", ReasonHeld},
+		"the primary is not there": {ZoneFacts{Programmed: False(PrimaryFailed, "gone"), Unready: 2, Servers: 3}, "False", "False", "True", PrimaryFailed},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -49,24 +49,24 @@ func TestZoneVerdicts(t *testing.T) {
 
 // The plan that is held back stays in the status while nobody knows what primaries hold: another controller has to know of it.
 func TestZoneHeldPlan(t *testing.T) {
-	facts := ZoneFacts{Problem: True(ReconcileSucceeded, ""), Servers: 1, Current: 1, HeldPlan: "f00d", Guarded: False(ReasonHeld, "3 removals")}
+	facts := ZoneFacts{Programmed: True(ReconcileSucceeded, ""), Servers: 1, Current: 1, HeldPlan: "f00d", Guarded: False(ReasonHeld, "3 removals")}
 	s := Zone(v1beta1.DNSZoneStatus{}, facts, early)
-	if s = Zone(s, ZoneFacts{Problem: False(PrimaryFailed, "gone")}, late); s.HeldPlan != "f00d" {
+	if s = Zone(s, ZoneFacts{Programmed: False(PrimaryFailed, "gone")}, late); s.HeldPlan != "f00d" {
 		t.Errorf("the plan is %q while a primary is away", s.HeldPlan)
 	}
-	if s = Zone(s, ZoneFacts{Problem: facts.Problem, Servers: 1, Current: 1}, late); s.HeldPlan != "" {
+	if s = Zone(s, ZoneFacts{Programmed: facts.Programmed, Servers: 1, Current: 1}, late); s.HeldPlan != "" {
 		t.Errorf("the plan is %q when nothing is held back", s.HeldPlan)
 	}
 }
 
 // TestZoneContested: the condition is there while somebody overwrites RRsets, and stays while nothing is known.
 func TestZoneContested(t *testing.T) {
-	facts := ZoneFacts{Problem: True(ReconcileSucceeded, ""), Servers: 1, Current: 1, Contested: []string{"www. A"}}
+	facts := ZoneFacts{Programmed: True(ReconcileSucceeded, ""), Servers: 1, Current: 1, Contested: []string{"www. A"}}
 	s := Zone(v1beta1.DNSZoneStatus{}, facts, early)
 	if c := meta.FindStatusCondition(s.Conditions, Contested); c == nil || c.Status != metav1.ConditionTrue || c.Reason != Overwritten || c.Message != "www. A" {
 		t.Errorf("%+v", c)
 	}
-	if s = Zone(s, ZoneFacts{Problem: False(PrimaryFailed, "gone")}, late); meta.FindStatusCondition(s.Conditions, Contested) == nil {
+	if s = Zone(s, ZoneFacts{Programmed: False(PrimaryFailed, "gone")}, late); meta.FindStatusCondition(s.Conditions, Contested) == nil {
 		t.Error("it ends when a primary is away")
 	}
 	facts.Contested = nil
@@ -77,7 +77,7 @@ func TestZoneContested(t *testing.T) {
 
 // TestZoneTransferReasons: the conditions tell whether the secondaries have followed.
 func TestZoneTransferReasons(t *testing.T) {
-	facts := ZoneFacts{Problem: True(ReconcileSucceeded, ""), Programmed: 1, Servers: 3, Current: 2, Untransferred: "b-0: no"}
+	facts := ZoneFacts{Programmed: True(ReconcileSucceeded, ""), Ready: 1, Servers: 3, Current: 2, Untransferred: "b-0: no"}
 	stuck := ZoneVerdictsOf(facts)
 	if stuck.Progressing != False(ZoneTransferFailed, "b-0: no") || stuck.Degraded != True(ZoneTransferFailed, "b-0: no") {
 		t.Errorf("%+v", stuck)
@@ -90,7 +90,7 @@ func TestZoneTransferReasons(t *testing.T) {
 
 // TestZoneElsewhere: endpoints for other programs make no zone unhealthy, and are counted apart.
 func TestZoneElsewhere(t *testing.T) {
-	v := ZoneVerdictsOf(ZoneFacts{Problem: True(ReconcileSucceeded, ""), Programmed: 3, Elsewhere: 2, Servers: 1, Current: 1, Serial: 7})
+	v := ZoneVerdictsOf(ZoneFacts{Programmed: True(ReconcileSucceeded, ""), Ready: 3, Elsewhere: 2, Servers: 1, Current: 1, Serial: 7})
 	if want := "1 of 1 servers hold serial 7, 3 of 3 records are programmed; 2 endpoints of types that are not published here"; !v.Ready.Holds() || v.Degraded.Holds() || v.Ready.Message != want {
 		t.Errorf("%+v", v)
 	}
@@ -98,7 +98,7 @@ func TestZoneElsewhere(t *testing.T) {
 
 // TestZoneWithoutServers: a zone that no server has is not ready, whatever else is known of it.
 func TestZoneWithoutServers(t *testing.T) {
-	v := ZoneVerdictsOf(ZoneFacts{Problem: True(ReconcileSucceeded, ""), Programmed: 3})
+	v := ZoneVerdictsOf(ZoneFacts{Programmed: True(ReconcileSucceeded, ""), Ready: 3})
 	if v.Ready.Holds() || v.Ready.Reason != NoPrimaryInstances || !v.Degraded.Holds() {
 		t.Errorf("%+v", v)
 	}
@@ -107,7 +107,7 @@ func TestZoneWithoutServers(t *testing.T) {
 // TestZoneDeadline: an instance that is without the zone for too long makes the zone say so until it has it, or until the
 // zone is declared otherwise.
 func TestZoneDeadline(t *testing.T) {
-	facts := ZoneFacts{Generation: 1, Problem: True(ReconcileSucceeded, ""), Programmed: 1, Servers: 2, Current: 1}
+	facts := ZoneFacts{Generation: 1, Programmed: True(ReconcileSucceeded, ""), Ready: 1, Servers: 2, Current: 1}
 	var s v1beta1.DNSZoneStatus
 	after := func(wait time.Duration, state v1beta1.ZoneInstanceStatus, message string) []metav1.Condition {
 		facts.Instances = []v1beta1.ZoneInstance{
@@ -149,14 +149,14 @@ func TestZoneDeadline(t *testing.T) {
 // What only a person can end is a failure of the zone while it lasts.
 func TestZoneFailure(t *testing.T) {
 	refused := False(PrimaryFailed, "1 of 1 primaries cannot be programmed; dns-primary-0-0: update: answered REFUSED")
-	failed := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Problem: refused, Failure: False("Refused", refused.Message)}, early)
+	failed := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Programmed: refused, Failure: False("Refused", refused.Message)}, early)
 	if failed.FailureReason != "Refused" || failed.FailureMessage != refused.Message {
 		t.Errorf("failure %q: %q", failed.FailureReason, failed.FailureMessage)
 	}
-	if away := Zone(failed, ZoneFacts{Problem: refused}, late); away.FailureReason != "" || away.FailureMessage != "" {
+	if away := Zone(failed, ZoneFacts{Programmed: refused}, late); away.FailureReason != "" || away.FailureMessage != "" {
 		t.Errorf("the failure stays: %q: %q", away.FailureReason, away.FailureMessage)
 	}
-	overdue := ZoneFacts{Problem: True(ReconcileSucceeded, ""), Instances: []v1beta1.ZoneInstance{{Name: "a", Status: v1beta1.ZoneFailed, Message: "a-0: no"}}}
+	overdue := ZoneFacts{Programmed: True(ReconcileSucceeded, ""), Instances: []v1beta1.ZoneInstance{{Name: "a", Status: v1beta1.ZoneFailed, Message: "a-0: no"}}}
 	was := Zone(v1beta1.DNSZoneStatus{}, overdue, early)
 	if is := Zone(was, overdue, early.Add(ZoneTimeout)); was.FailureReason != "" || is.FailureReason != ProgressDeadlineExceeded || is.FailureMessage == "" {
 		t.Errorf("failure %q, after the deadline %q: %q", was.FailureReason, is.FailureReason, is.FailureMessage)
@@ -165,7 +165,7 @@ func TestZoneFailure(t *testing.T) {
 
 func TestZoneIsUnchangedByTheSameFacts(t *testing.T) {
 	facts := func() ZoneFacts {
-		return ZoneFacts{Generation: 1, Serial: 7, SerialKnown: true, Problem: True(ReconcileSucceeded, ""), Servers: 1, Current: 1,
+		return ZoneFacts{Generation: 1, Serial: 7, SerialKnown: true, Programmed: True(ReconcileSucceeded, ""), Servers: 1, Current: 1,
 			Instances: []v1beta1.ZoneInstance{{Name: "dns-primary-0", Status: v1beta1.ZoneConfigured}}}
 	}
 	first := Zone(v1beta1.DNSZoneStatus{}, facts(), early)
@@ -189,7 +189,7 @@ func TestZoneKeepsItsLastKnownSerial(t *testing.T) {
 	}{
 		{0, false, nil}, {math.MaxUint32, true, new(int64(math.MaxUint32))}, {0, true, new(int64(0))}, {7, false, new(int64(0))}, {1, true, new(int64(1))},
 	} {
-		zone = Zone(zone, ZoneFacts{Serial: step.serial, SerialKnown: step.known, Problem: True(ReconcileSucceeded, "")}, early)
+		zone = Zone(zone, ZoneFacts{Serial: step.serial, SerialKnown: step.known, Programmed: True(ReconcileSucceeded, "")}, early)
 		if diff := cmp.Diff(step.want, zone.Serial); diff != "" {
 			t.Errorf("step %d (-want +got):\n%s", i, diff)
 		}
@@ -201,15 +201,15 @@ func TestZoneListsABoundedNumberOfRecordsAndCountsAll(t *testing.T) {
 	for i := range MaxZoneRecords + 5 {
 		records = append(records, v1beta1.RecordReference{Name: fmt.Sprint(i)})
 	}
-	got := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Problem: True(ReconcileSucceeded, ""), Programmed: len(records), Records: records}, early)
+	got := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Programmed: True(ReconcileSucceeded, ""), Ready: len(records), Records: records}, early)
 	if len(got.Records) != MaxZoneRecords || int(got.RecordsCount) != MaxZoneRecords+5 {
 		t.Errorf("%d records listed, %d counted", len(got.Records), got.RecordsCount)
 	}
 }
 
 func TestZoneKeepsItsRecordsWhileAPrimaryIsAway(t *testing.T) {
-	fine := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Problem: True(ReconcileSucceeded, ""), Programmed: 1, Records: []v1beta1.RecordReference{{Name: "www"}}}, early)
-	away := Zone(fine, ZoneFacts{Problem: False(PrimaryFailed, "connection refused"), Unready: 1}, late)
+	fine := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Programmed: True(ReconcileSucceeded, ""), Ready: 1, Records: []v1beta1.RecordReference{{Name: "www"}}}, early)
+	away := Zone(fine, ZoneFacts{Programmed: False(PrimaryFailed, "connection refused"), Unready: 1}, late)
 	if away.RecordsCount != 1 || len(away.Records) != 1 {
 		t.Errorf("the zone lists %v and counts %d", away.Records, away.RecordsCount)
 	}
@@ -226,10 +226,10 @@ func TestDNSSECStatusStays(t *testing.T) {
 		facts ZoneFacts
 		want  *v1beta1.DNSSECStatus
 	}{
-		"not seen":           {ZoneFacts{Problem: False(NoPrimaryInstances, "none")}, signed},
-		"a primary is away":  {ZoneFacts{Problem: False(PrimaryFailed, "away"), DNSSECKnown: true}, signed},
-		"seen, and unsigned": {ZoneFacts{Problem: True(ReconcileSucceeded, ""), DNSSECKnown: true}, nil},
-		"seen":               {ZoneFacts{Problem: True(ReconcileSucceeded, ""), DNSSECKnown: true, DNSSEC: signed}, signed},
+		"not seen":           {ZoneFacts{Programmed: False(NoPrimaryInstances, "none")}, signed},
+		"a primary is away":  {ZoneFacts{Programmed: False(PrimaryFailed, "away"), DNSSECKnown: true}, signed},
+		"seen, and unsigned": {ZoneFacts{Programmed: True(ReconcileSucceeded, ""), DNSSECKnown: true}, nil},
+		"seen":               {ZoneFacts{Programmed: True(ReconcileSucceeded, ""), DNSSECKnown: true, DNSSEC: signed}, signed},
 	} {
 		if got := Zone(prev, c.facts, time.Now()).DNSSEC; !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: status.dnssec is %+v, want %+v", name, got, c.want)
@@ -242,7 +242,7 @@ func TestZoneKeepsArrivals(t *testing.T) {
 	of := func(host string) *v1beta1.ZoneArrivals {
 		return &v1beta1.ZoneArrivals{Hosts: []v1beta1.ZoneArrival{{Host: host, Since: "2026-01-01T00:00:00.000000Z"}}}
 	}
-	facts := ZoneFacts{Problem: True("", ""), Arrivals: of("cluster/none")}
+	facts := ZoneFacts{Programmed: True("", ""), Arrivals: of("cluster/none")}
 	if got := Zone(v1beta1.DNSZoneStatus{}, facts, early).Arrivals; !reflect.DeepEqual(got, facts.Arrivals) {
 		t.Errorf("the first status has arrivals %+v", got)
 	}
@@ -256,17 +256,17 @@ func TestZoneKeepsArrivals(t *testing.T) {
 // What is known of a zone stays while its primaries cannot be asked, and goes when nobody serves it.
 func TestZoneKeepsWhatIsKnown(t *testing.T) {
 	instances := []v1beta1.ZoneInstance{{Namespace: "dns", Name: "b", Status: v1beta1.ZoneConfigured}}
-	known := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Problem: True("", ""), Programmed: 1, Records: make([]v1beta1.RecordReference, 1), Instances: instances}, early)
+	known := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Programmed: True("", ""), Ready: 1, Records: make([]v1beta1.RecordReference, 1), Instances: instances}, early)
 	for name, c := range map[string]struct {
 		facts     ZoneFacts
 		instances int
 		records   int32
 	}{
-		"a primary is silent":       {ZoneFacts{Problem: False(PrimaryFailed, ""), Instances: instances}, 1, 1},
-		"secondaries alone":         {ZoneFacts{Problem: False(NoPrimaryInstances, ""), Instances: instances}, 1, 1},
-		"the zone cannot be built":  {ZoneFacts{Problem: False(ReconcileFailed, "")}, 1, 1},
-		"no servers":                {ZoneFacts{Problem: False(NoPrimaryInstances, "")}, 0, 0},
-		"served nowhere, by choice": {ZoneFacts{Problem: False(NotPermitted, "")}, 0, 0},
+		"a primary is silent":       {ZoneFacts{Programmed: False(PrimaryFailed, ""), Instances: instances}, 1, 1},
+		"secondaries alone":         {ZoneFacts{Programmed: False(NoPrimaryInstances, ""), Instances: instances}, 1, 1},
+		"the zone cannot be built":  {ZoneFacts{Programmed: False(ReconcileFailed, "")}, 1, 1},
+		"no servers":                {ZoneFacts{Programmed: False(NoPrimaryInstances, "")}, 0, 0},
+		"served nowhere, by choice": {ZoneFacts{Programmed: False(NotPermitted, "")}, 0, 0},
 	} {
 		got := Zone(known, c.facts, late)
 		if got.RecordsCount != c.records || len(got.Records) != int(c.records) || int(got.Bind9InstancesCount) != c.instances || len(got.Bind9Instances) != c.instances {

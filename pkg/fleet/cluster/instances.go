@@ -78,7 +78,7 @@ func (d declaredInstance) configuration(c inventory.Cluster) *unstructured.Unstr
 // readInstances finds the instances that the cluster controls, by name, and what there is of the cluster, whatever is wrong with it: the
 // declared instances, those that others made for it, and what is left of former ones.
 func (r *reconciler) readInstances(ctx context.Context, c inventory.Cluster) (owned map[string]*v1beta1.Bind9Instance, facts status.ClusterFacts, err error) {
-	facts = status.ClusterFacts{Generation: c.GetGeneration(), Problem: status.True(status.ReconcileSucceeded, ""), Timeout: r.Timeouts.Instance}
+	facts = status.ClusterFacts{Generation: c.GetGeneration(), Configured: status.True(status.ReconcileSucceeded, ""), Timeout: r.Timeouts.Instance}
 	all, err := inventory.ListInstances(ctx, r.client, client.InNamespace(c.Namespace))
 	if err != nil {
 		return nil, facts, err

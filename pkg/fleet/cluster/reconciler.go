@@ -164,14 +164,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case apply.IsNamespaceTerminating(err):
 		return ctrl.Result{}, nil
 	case apply.Predecessors(err) != "":
-		facts.Problem = status.WaitingFor(apply.Predecessors(err))
+		facts.Configured = status.WaitingFor(apply.Predecessors(err))
 		requeue = movingInterval
 	case errors.Is(err, inventory.ErrNotEnrolled):
-		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
+		facts.Configured, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
 	case errors.Is(err, named.ErrKey), errors.Is(err, named.ErrConfig), errors.Is(err, apply.ErrForeign):
-		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
+		facts.Configured, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
 	case apierrors.IsNotFound(err):
-		facts.Problem, facts.Timeout = status.False(status.NotReady, err.Error()), r.Timeouts.For(err)
+		facts.Configured, facts.Timeout = status.False(status.NotReady, err.Error()), r.Timeouts.For(err)
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reconciling %s %s: %w", c.Kind.Kind, req, err)
 	}
@@ -241,7 +241,7 @@ func (r *reconciler) updateStatus(ctx context.Context, c inventory.Cluster, fact
 		}
 		r.transitions.Record(c.Object, summaryOf(*c.Status), summaryOf(next))
 	}
-	if !facts.Problem.Holds() {
+	if !facts.Configured.Holds() {
 		return ctrl.Result{RequeueAfter: problemInterval}, nil
 	}
 	if len(facts.Leaving) > 0 {

@@ -88,7 +88,7 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 		Address: instance.Status.ServiceAddress, Addresses: instance.Status.ServiceAddresses, Exposed: instance.Status.ServiceExposed,
 		NodePorts: instance.Status.ServiceNodePorts, MaxRecords: instance.Status.MaxRecordsPerType,
 		ParentGeneration: instance.Status.ObservedParentGeneration,
-		Problem:          status.True(status.ReconcileSucceeded, ""), Timeout: r.timeouts.Instance,
+		Configured:       status.True(status.ReconcileSucceeded, ""), Timeout: r.timeouts.Instance,
 	}
 	cluster, err := inventory.ClusterOf(ctx, r.client, instance, r.systemNamespace)
 	switch name := instance.Spec.ClusterRef; {
@@ -100,7 +100,7 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 			APIVersion: cluster.Kind.GroupVersion().String(), Kind: cluster.Kind.Kind, Name: name, Namespace: cluster.GetNamespace(),
 		}
 	case name != "":
-		facts.Problem = status.NoCluster(name, instance.Namespace)
+		facts.Configured = status.NoCluster(name, instance.Namespace)
 		return facts, 0, r.pods.AddKnown(ctx, instance, &facts)
 	default:
 		facts.Cluster, facts.ParentGeneration = nil, 0
@@ -119,7 +119,7 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 	if err != nil {
 		return facts, 0, err
 	}
-	if facts.Problem.Reason == status.NotEnrolled {
+	if facts.Configured.Reason == status.NotEnrolled {
 		return facts, retry, r.pods.AddKnown(ctx, instance, &facts)
 	}
 	requeue := inventory.Sooner(made.requeue, retry)
@@ -137,19 +137,19 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 func (r *reconciler) explain(facts status.InstanceFacts, err error) (status.InstanceFacts, time.Duration, error) {
 	switch {
 	case errors.Is(err, inventory.ErrNotEnrolled):
-		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
+		facts.Configured, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
 		return facts, problemInterval, nil
 	case apply.Predecessors(err) != "":
-		facts.Problem = status.WaitingFor(apply.Predecessors(err))
+		facts.Configured = status.WaitingFor(apply.Predecessors(err))
 		return facts, time.Second, nil
 	case errors.Is(err, named.ErrKey), errors.Is(err, apply.ErrForeign):
-		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
+		facts.Configured, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
 		return facts, problemInterval, nil
 	case errors.Is(err, named.ErrConfig), apierrors.IsInvalid(err):
-		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
+		facts.Configured, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
 		return facts, 0, nil
 	case apierrors.IsNotFound(err):
-		facts.Problem, facts.Timeout = status.False(status.NotReady, err.Error()), r.timeouts.For(err)
+		facts.Configured, facts.Timeout = status.False(status.NotReady, err.Error()), r.timeouts.For(err)
 		return facts, time.Second, nil
 	}
 	return facts, 0, err

@@ -140,8 +140,8 @@ func TestBackendHoldsAZone(t *testing.T) {
 	p.zones.Set(numbered(1, 1))
 	p.zones.Set(numbered(2, 1))
 	result, err := p.run(t.Context())
-	if err != nil || !result.event.Problem.Holds() {
-		t.Fatalf("problem %v, error %v", result.event.Problem, err)
+	if err != nil || !result.event.Programmed.Holds() {
+		t.Fatalf("problem %v, error %v", result.event.Programmed, err)
 	}
 	if _, held := store.sets[keyOfNumbered("r000001")]; !held || len(store.sets) != 1 || store.follows != 1 {
 		t.Errorf("the backend holds %v and is followed by %d", store.sets, store.follows)
@@ -183,18 +183,18 @@ func TestBackendWhoseWritesAreLost(t *testing.T) {
 	p, store := passOverBackend()
 	p.zones.Set(numbered(1, 1))
 	store.lost = 2
-	if result, err := p.run(t.Context()); err != nil || !result.event.Problem.Holds() || len(result.event.Unprogrammed) > 0 {
-		t.Errorf("problem %v, unprogrammed %v, error %v", result.event.Problem, result.event.Unprogrammed, err)
+	if result, err := p.run(t.Context()); err != nil || !result.event.Programmed.Holds() || len(result.event.Unprogrammed) > 0 {
+		t.Errorf("problem %v, unprogrammed %v, error %v", result.event.Programmed, result.event.Unprogrammed, err)
 	}
 	p.zones.Set(numbered(1, 2))
 	store.lost = 1000
 	result, err := p.run(t.Context())
-	if err != nil || result.event.Problem.Holds() || !strings.Contains(result.event.Problem.Message, "request timed out") || result.event.Failure.Reason != "" || !result.isUnreached() {
-		t.Errorf("problem %v, failure %v, error %v", result.event.Problem, result.event.Failure, err)
+	if err != nil || result.event.Programmed.Holds() || !strings.Contains(result.event.Programmed.Message, "request timed out") || result.event.Failure.Reason != "" || !result.isUnreached() {
+		t.Errorf("problem %v, failure %v, error %v", result.event.Programmed, result.event.Failure, err)
 	}
 	store.lost = 0
-	if result, err := p.run(t.Context()); err != nil || !result.event.Problem.Holds() || len(result.event.Unprogrammed) > 0 {
-		t.Errorf("problem %v, unprogrammed %v, error %v", result.event.Problem, result.event.Unprogrammed, err)
+	if result, err := p.run(t.Context()); err != nil || !result.event.Programmed.Holds() || len(result.event.Unprogrammed) > 0 {
+		t.Errorf("problem %v, unprogrammed %v, error %v", result.event.Programmed, result.event.Unprogrammed, err)
 	}
 }
 
@@ -208,12 +208,12 @@ func TestBackendThatCannotBeReadBack(t *testing.T) {
 	p.zones.Set(deleted(numbered(1, 1)))
 	store.dies = errors.New("the connection has broken")
 	result, err := p.run(t.Context())
-	if problem := result.event.Problem; err != nil || problem.Holds() || !strings.Contains(problem.Message, "the connection has broken") || len(result.event.Released) > 0 {
+	if problem := result.event.Programmed; err != nil || problem.Holds() || !strings.Contains(problem.Message, "the connection has broken") || len(result.event.Released) > 0 {
 		t.Errorf("problem %v, released %v, error %v", problem, result.event.Released, err)
 	}
 	store.away = nil
-	if result, err := p.run(t.Context()); err != nil || !result.event.Problem.Holds() || len(result.event.Released) != 1 {
-		t.Errorf("problem %v, released %v, error %v", result.event.Problem, result.event.Released, err)
+	if result, err := p.run(t.Context()); err != nil || !result.event.Programmed.Holds() || len(result.event.Released) != 1 {
+		t.Errorf("problem %v, released %v, error %v", result.event.Programmed, result.event.Released, err)
 	}
 }
 
@@ -221,8 +221,8 @@ func TestBackendThatCannotBeReadBack(t *testing.T) {
 func TestBackendThatIsAway(t *testing.T) {
 	p, store := passOverBackend()
 	p.zones.Set(numbered(1, 1))
-	if result, _ := p.run(t.Context()); !result.event.Problem.Holds() {
-		t.Fatal(result.event.Problem)
+	if result, _ := p.run(t.Context()); !result.event.Programmed.Holds() {
+		t.Fatal(result.event.Programmed)
 	}
 	store.away = &host.Error{Reason: "NoSpace", Remedy: "compact it", Err: errors.New("no space")}
 	gone := numbered(1, 2)
@@ -230,7 +230,7 @@ func TestBackendThatIsAway(t *testing.T) {
 	gone.DeletionTimestamp = &now
 	p.zones.Set(gone)
 	result, _ := p.run(t.Context())
-	if message := result.event.Problem.Message; !strings.Contains(message, "corp") || !strings.Contains(message, "no space; compact it") {
+	if message := result.event.Programmed.Message; !strings.Contains(message, "corp") || !strings.Contains(message, "no space; compact it") {
 		t.Errorf("problem %q", message)
 	}
 	if result.event.Failure.Reason != "NoSpace" || len(result.event.Released) > 0 || !result.isUnreached() {
@@ -252,8 +252,8 @@ func TestBackendBesideServerWithoutAddress(t *testing.T) {
 	p.scope.providers = append(p.scope.providers, servers)
 	p.scope.servers = serving.AddProviders(nil, []*v1beta1.DNSProvider{servers})
 	result, _ := p.run(t.Context())
-	if _, held := store.sets[keyOfNumbered("r000001")]; !held || result.event.Problem.Holds() || len(result.event.Released) > 0 {
-		t.Errorf("problem %v, released %v, the backend holds %v", result.event.Problem, result.event.Released, store.sets)
+	if _, held := store.sets[keyOfNumbered("r000001")]; !held || result.event.Programmed.Holds() || len(result.event.Released) > 0 {
+		t.Errorf("problem %v, released %v, the backend holds %v", result.event.Programmed, result.event.Released, store.sets)
 	}
 	if len(result.event.Backends) != 1 || result.event.Backends[0].Provider != corp.Name || result.event.Backends[0].Err != nil {
 		t.Errorf("backends %v", result.event.Backends)
@@ -269,7 +269,7 @@ func TestBackendOfASignedZone(t *testing.T) {
 	if err != nil || !errors.Is(result.event.Backends[0].Err, host.ErrSignedHere) || len(store.sets) > 0 {
 		t.Errorf("outcomes %+v, error %v, the backend holds %v", result.event.Backends, err, store.sets)
 	}
-	if problem := result.event.Problem; problem.Holds() || !strings.Contains(problem.Message, "set dnssecPolicy to none") {
+	if problem := result.event.Programmed; problem.Holds() || !strings.Contains(problem.Message, "set dnssecPolicy to none") {
 		t.Errorf("problem %+v", problem)
 	}
 }

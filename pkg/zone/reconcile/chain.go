@@ -83,7 +83,7 @@ func (p zonePass) followChain(ctx context.Context, event statuswriter.SyncComple
 		return p.withObstacle(event, why), idleInterval
 	}
 	signer := p.signer().among(primaries)
-	if signer == nil || p.isPaused() || !event.Problem.Holds() {
+	if signer == nil || p.isPaused() || !event.Programmed.Holds() {
 		return p.withKept(event), idleInterval
 	}
 	zone, now := p.chainFacts(event), p.now()

@@ -165,8 +165,8 @@ func (c *conformanceRun) publishesBeside(theirs string, lines ...string) bool {
 
 func (c *conformanceRun) syncs() bool {
 	p := c.pass()
-	if !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
-		c.t.Logf("%+v, unprogrammed %v", p.event.Problem, p.event.Unprogrammed)
+	if !p.event.Programmed.Holds() || len(p.event.Unprogrammed) > 0 {
+		c.t.Logf("%+v, unprogrammed %v", p.event.Programmed, p.event.Unprogrammed)
 		return false
 	}
 	return true
@@ -330,7 +330,7 @@ var conformanceCases = []conformance{
 		wrong := bind.NewKey(c.server.Update.Name)
 		c.setKeys("corp", &wrong, c.key)
 		c.declare("www 300 A 192.0.2.10")
-		message := c.pass().event.Problem.Message
+		message := c.pass().event.Programmed.Message
 		words := strings.Contains(message, "BADSIG") || strings.Contains(message, "answered REFUSED (the reply to a signed request is not signed)")
 		return words && strings.Contains(message, "Secret dns/corp-update") && c.has()
 	}},

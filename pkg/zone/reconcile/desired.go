@@ -18,7 +18,7 @@ import (
 // errEnding.
 func (p zonePass) declare(ctx context.Context) (declared statuswriter.SyncCompleted, err error) {
 	declared = statuswriter.SyncCompleted{
-		Zone: p.zone, Arrivals: p.arrivals, Problem: status.True(status.ReconcileSucceeded, ""), Paused: p.isPaused(),
+		Zone: p.zone, Arrivals: p.arrivals, Programmed: status.True(status.ReconcileSucceeded, ""), Paused: p.isPaused(),
 	}
 	zone := p.state.content
 	zone.SetPrune(p.zone.Annotations[v1beta1.PruneAnnotation] == "true")
@@ -29,8 +29,8 @@ func (p zonePass) declare(ctx context.Context) (declared statuswriter.SyncComple
 	if all {
 		opts.Owns = p.zones.Members.OwnsEndpoints(p.key())
 		if err := zone.Rebuild(p.zone, opts); err != nil {
-			declared.Problem = status.False(status.ReconcileFailed, err.Error())
-			declared.Failure = declared.Problem
+			declared.Programmed = status.False(status.ReconcileFailed, err.Error())
+			declared.Failure = declared.Programmed
 			return declared, nil
 		}
 	}
@@ -39,7 +39,7 @@ func (p zonePass) declare(ctx context.Context) (declared statuswriter.SyncComple
 	if all || len(changed) > 0 || p.lacksProvider() {
 		if err := p.checkNamespace(ctx); err != nil {
 			zone.Discard() // What was taken is taken again.
-			declared.Problem = status.False(status.ReconcileFailed, err.Error())
+			declared.Programmed = status.False(status.ReconcileFailed, err.Error())
 			return declared, err
 		}
 	}
@@ -68,8 +68,8 @@ func (p zonePass) declare(ctx context.Context) (declared statuswriter.SyncComple
 
 // refuse completes what is declared for a zone that is served nowhere. The error is that of withdraw.
 func (p zonePass) refuse(ctx context.Context, declared statuswriter.SyncCompleted) (statuswriter.SyncCompleted, error) {
-	declared.Problem = status.False(p.refusal.Reason, p.refusal.Message)
-	declared.Failure = declared.Problem
+	declared.Programmed = status.False(p.refusal.Reason, p.refusal.Message)
+	declared.Failure = declared.Programmed
 	declared.Released = p.releaseAll()
 	var err error
 	declared.Servers, declared.Backends, err = p.withdraw(ctx)

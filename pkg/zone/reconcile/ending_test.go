@@ -22,8 +22,8 @@ func newOutsideRig(t *testing.T) *rig {
 	r.provide("knot", r.primary[1:])
 	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	r.zones.Set(r.a("mail", 1, "192.0.2.11"))
-	if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
-		t.Fatalf("%+v, %v", p.event.Problem, p.event.Unprogrammed)
+	if p := r.pass(); !p.event.Programmed.Holds() || len(p.event.Unprogrammed) > 0 {
+		t.Fatalf("%+v, %v", p.event.Programmed, p.event.Unprogrammed)
 	}
 	r.holdsBoth()
 	return r
@@ -89,8 +89,8 @@ func TestNamespaceThatStaysAfterAll(t *testing.T) {
 	r.terminating = ""
 	r.zones.Set(r.a("more", 1, "192.0.2.12"))
 	r.pass() // It is as if the zone were seen for the first time.
-	if p := r.pass(); !p.event.Problem.Holds() || p.event.Foreign != 1 {
-		t.Errorf("%+v, %d foreign RRsets", p.event.Problem, p.event.Foreign)
+	if p := r.pass(); !p.event.Programmed.Holds() || p.event.Foreign != 1 {
+		t.Errorf("%+v, %d foreign RRsets", p.event.Programmed, p.event.Foreign)
 	}
 	r.holds("more", "192.0.2.12")
 	r.holdsBoth()
@@ -101,8 +101,8 @@ func TestZoneThatStaysLosesWhatIsDeleted(t *testing.T) {
 	r := newOutsideRig(t)
 	r.terminating = "guests"
 	r.zones.Set(deleted(r.a("www", 1, "192.0.2.10")))
-	if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Released) != 1 {
-		t.Errorf("%+v, released %v", p.event.Problem, p.event.Released)
+	if p := r.pass(); !p.event.Programmed.Holds() || len(p.event.Released) != 1 {
+		t.Errorf("%+v, released %v", p.event.Programmed, p.event.Released)
 	}
 	r.holds("www")
 	r.holds("mail", "192.0.2.11")
@@ -115,13 +115,13 @@ func TestPassWaitsUntilTheNamespaceIsKnown(t *testing.T) {
 	r.isTerminating = func(context.Context, string) (bool, error) { return false, errNoKubernetes }
 	r.zones.Set(deleted(r.a("www", 1, "192.0.2.10")))
 	p, err := r.tryPass(membership.KeyOfZone(r.zone))
-	if !errors.Is(err, errNoKubernetes) || p.event.Problem.Holds() || !strings.Contains(p.event.Problem.Message, "namespace dns") {
-		t.Errorf("%v, problem %+v", err, p.event.Problem)
+	if !errors.Is(err, errNoKubernetes) || p.event.Programmed.Holds() || !strings.Contains(p.event.Programmed.Message, "namespace dns") {
+		t.Errorf("%v, problem %+v", err, p.event.Programmed)
 	}
 	r.holdsBoth()
 	r.isTerminating = known
-	if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Released) != 1 {
-		t.Errorf("%+v, released %v", p.event.Problem, p.event.Released)
+	if p := r.pass(); !p.event.Programmed.Holds() || len(p.event.Released) != 1 {
+		t.Errorf("%+v, released %v", p.event.Programmed, p.event.Released)
 	}
 	r.holds("www")
 }

@@ -76,8 +76,8 @@ func TestGuardHolds(t *testing.T) {
 	check := func(what string) {
 		t.Helper()
 		p := r.pass()
-		if p.event.HeldPlan == "" || held != "" && p.event.HeldPlan != held || p.event.Failure.Reason != status.ReasonHeld || len(p.event.Released) > 0 || !p.event.Problem.Holds() {
-			t.Errorf("%s: plan %q after %q, failure %v, released %v, problem %v", what, p.event.HeldPlan, held, p.event.Failure, p.event.Released, p.event.Problem)
+		if p.event.HeldPlan == "" || held != "" && p.event.HeldPlan != held || p.event.Failure.Reason != status.ReasonHeld || len(p.event.Released) > 0 || !p.event.Programmed.Holds() {
+			t.Errorf("%s: plan %q after %q, failure %v, released %v, problem %v", what, p.event.HeldPlan, held, p.event.Failure, p.event.Released, p.event.Programmed)
 		}
 		if want := "kubectl annotate --overwrite dnszone -n dns zone bindy.firestoned.io/confirm=" + p.event.HeldPlan; !strings.HasSuffix(p.event.Guarded.Message, want) {
 			t.Errorf("%s: %s", what, p.event.Guarded.Message)

@@ -61,8 +61,8 @@ func TestGuestFollows(t *testing.T) {
 			}
 			r.withoutInstances()
 			r.scope.servers = serving.AddProviders(nil, r.scope.providers)
-			if result := r.pass(); result.event.Problem.Reason != status.NoPrimaryInstances || !strings.Contains(result.event.Problem.Message, "secondaries only") {
-				t.Errorf("without a primary: %+v", result.event.Problem)
+			if result := r.pass(); result.event.Programmed.Reason != status.NoPrimaryInstances || !strings.Contains(result.event.Programmed.Message, "secondaries only") {
+				t.Errorf("without a primary: %+v", result.event.Programmed)
 			}
 		})
 	}

@@ -130,8 +130,8 @@ func TestProviderWithAnotherClock(t *testing.T) {
 			p := r.pass()
 			r.holds("www", "192.0.2.10")
 			for _, want := range append(c.says, "corp") {
-				if p.event.Problem.Holds() || !strings.Contains(p.event.Problem.Message, want) {
-					t.Errorf("the problem %q does not say %q", p.event.Problem.Message, want)
+				if p.event.Programmed.Holds() || !strings.Contains(p.event.Programmed.Message, want) {
+					t.Errorf("the problem %q does not say %q", p.event.Programmed.Message, want)
 				}
 			}
 		})
@@ -150,7 +150,7 @@ func TestProviderOfASignedZone(t *testing.T) {
 	if out := r.outcomeOf(p, "corp"); !errors.Is(out.Err, host.ErrSignedHere) {
 		t.Errorf("outcome %+v", out)
 	}
-	if problem := p.event.Problem; problem.Holds() || !strings.Contains(problem.Message, "corp") || !strings.Contains(problem.Message, "set dnssecPolicy to none") {
+	if problem := p.event.Programmed; problem.Holds() || !strings.Contains(problem.Message, "corp") || !strings.Contains(problem.Message, "set dnssecPolicy to none") {
 		t.Errorf("problem %+v", problem)
 	}
 	if err := bind.Validate(t.Context(), r.primary[0].Addr, p.event.DNSSEC.DSRecords, "www.example.test.", dns.TypeA); err != nil {

@@ -60,7 +60,7 @@ func TestMoveWaitsForASilentPrimaryForAWhile(t *testing.T) {
 		t.Errorf("released %v, held %v", p.event.Released, p.event.Held)
 	}
 	r.primary[1].Resume()
-	for began := time.Now(); !r.pass().event.Problem.Holds(); {
+	for began := time.Now(); !r.pass().event.Programmed.Holds(); {
 		if time.Since(began) > time.Minute {
 			t.Fatal("the primary is not taken back")
 		}

@@ -62,8 +62,8 @@ func TestNameServersFollowLoadBalancers(t *testing.T) {
 		before := r.look(r.primary[0]).SOA.Serial
 		p := r.pass()
 		after := r.look(r.primary[0])
-		if !p.event.Problem.Holds() {
-			t.Fatalf("%d: %v", step, p.event.Problem)
+		if !p.event.Programmed.Holds() {
+			t.Fatalf("%d: %v", step, p.event.Programmed)
 		}
 		verdict, waits := p.event.Unprogrammed[rrset.Key{Name: rigZone, Type: dns.TypeNS}]
 		if waits != (test.pending != "") || !strings.HasPrefix(verdict.Reason+": "+verdict.Message, test.pending) {
@@ -118,8 +118,8 @@ func TestRecordsDoNotWaitForAddresses(t *testing.T) {
 				z.Spec.NameServerIPs, z.Annotations = nil, map[string]string{v1beta1.PruneAnnotation: "true"}
 			})
 			expose()
-			if p := r.pass(); p.event.Problem.Reason != "AddressPending" {
-				t.Fatalf("a zone that was on no server: %v", p.event.Problem)
+			if p := r.pass(); p.event.Programmed.Reason != "AddressPending" {
+				t.Fatalf("a zone that was on no server: %v", p.event.Programmed)
 			}
 			expose("203.0.113.1")
 			serial := int64(r.mustSync().event.Serial)
@@ -127,8 +127,8 @@ func TestRecordsDoNotWaitForAddresses(t *testing.T) {
 			expose()
 			r.zones.Set(r.a("www", 1, "192.0.2.7"))
 			p := r.pass()
-			if v := p.event.Unprogrammed[rrset.Key{Name: rigZone, Type: dns.TypeNS}]; !p.event.Problem.Holds() || v.Reason != "AddressPending" || len(p.event.Unprogrammed) != 1 || p.event.Foreign > 0 {
-				t.Fatalf("%v; %v, %d foreign", p.event.Problem, p.event.Unprogrammed, p.event.Foreign)
+			if v := p.event.Unprogrammed[rrset.Key{Name: rigZone, Type: dns.TypeNS}]; !p.event.Programmed.Holds() || v.Reason != "AddressPending" || len(p.event.Unprogrammed) != 1 || p.event.Foreign > 0 {
+				t.Fatalf("%v; %v, %d foreign", p.event.Programmed, p.event.Unprogrammed, p.event.Foreign)
 			}
 			for _, s := range r.primary {
 				m := r.look(s)

@@ -255,8 +255,8 @@ func BenchmarkPass(b *testing.B) {
 		r.zones.Set(numbered(n, 1))
 	}
 	began := time.Now()
-	if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
-		b.Fatal(p.event.Problem, p.event.Unprogrammed)
+	if p := r.pass(); !p.event.Programmed.Holds() || len(p.event.Unprogrammed) > 0 {
+		b.Fatal(p.event.Programmed, p.event.Unprogrammed)
 	}
 	b.Logf("the first pass, which reads the zone from every primary, took %s", time.Since(began))
 	n := 1
@@ -329,7 +329,7 @@ func TestPassPublishesAndThenRests(t *testing.T) {
 	r := newRig(t, 2, bind.Zone{})
 	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	p := r.pass()
-	if !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 || p.Rested || !p.event.All {
+	if !p.event.Programmed.Holds() || len(p.event.Unprogrammed) > 0 || p.Rested || !p.event.All {
 		t.Fatalf("the first pass: %+v", p.event)
 	}
 	r.holds("www", "192.0.2.10")
@@ -514,8 +514,8 @@ func TestPassGoesOnWithoutAPrimaryThatIsAway(t *testing.T) {
 	r.primary[1].Pause()
 	r.zones.Set(r.a("www", 2, "192.0.2.11"))
 	p := r.pass()
-	if p.event.Problem.Holds() || p.event.Servers[0].Err != nil || p.event.Servers[1].Err == nil {
-		t.Errorf("problem %v, servers %+v", p.event.Problem, p.event.Servers)
+	if p.event.Programmed.Holds() || p.event.Servers[0].Err != nil || p.event.Servers[1].Err == nil {
+		t.Errorf("problem %v, servers %+v", p.event.Programmed, p.event.Servers)
 	}
 	began := time.Now()
 	r.zones.Set(r.a("www", 3, "192.0.2.12"))
@@ -529,8 +529,8 @@ func TestPassGoesOnWithoutAPrimaryThatIsAway(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("nobody is told that the primary is back")
 	}
-	if p := r.pass(); !p.event.Problem.Holds() {
-		t.Errorf("after the primary came back: %v", p.event.Problem)
+	if p := r.pass(); !p.event.Programmed.Holds() {
+		t.Errorf("after the primary came back: %v", p.event.Programmed)
 	}
 	r.holds("www", "192.0.2.12")
 }
@@ -570,7 +570,7 @@ func TestASerialStandsForOneContent(t *testing.T) {
 	away := func(n int, address string) {
 		r.primary[n].Pause()
 		r.zones.Set(r.a("www", int64(n)+2, address))
-		if p := r.pass(); p.event.Problem.Holds() {
+		if p := r.pass(); p.event.Programmed.Holds() {
 			t.Fatal("a primary that is away is no problem")
 		}
 		r.primary[n].Resume()
@@ -587,8 +587,8 @@ func TestASerialStandsForOneContent(t *testing.T) {
 	if out, err := r.primary[1].Rndc("delzone", "example.test"); err != nil {
 		t.Fatal(out, err)
 	}
-	if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
-		t.Errorf("problem %v, unprogrammed %v", p.event.Problem, p.event.Unprogrammed)
+	if p := r.pass(); !p.event.Programmed.Holds() || len(p.event.Unprogrammed) > 0 {
+		t.Errorf("problem %v, unprogrammed %v", p.event.Programmed, p.event.Unprogrammed)
 	}
 	r.holds("www", "192.0.2.12")
 	r.settle()
@@ -626,8 +626,8 @@ func TestPassSaysWhatToDoAboutAKeyThatTheServerDoesNotKnow(t *testing.T) {
 	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	p := r.pass()
 	for _, part := range []string{"BADKEY", "dns/" + named.UpdateKeySecretName(r.scope.instances[0]), "every minute"} {
-		if !strings.Contains(p.event.Problem.Message, part) {
-			t.Errorf("the problem is %q, and does not say %q", p.event.Problem.Message, part)
+		if !strings.Contains(p.event.Programmed.Message, part) {
+			t.Errorf("the problem is %q, and does not say %q", p.event.Programmed.Message, part)
 		}
 	}
 	if !host.IsTerminal(p.event.Servers[0].Err) {
@@ -709,7 +709,7 @@ func TestPassReportsThatAServerRefusesTheZone(t *testing.T) {
 				readKeys(key)
 				p := r.pass()
 				if p.event.Failure.Reason != c.reason || !strings.Contains(p.event.Failure.Message, c.words) {
-					t.Fatalf("failure %+v, problem %v", p.event.Failure, p.event.Problem)
+					t.Fatalf("failure %+v, problem %v", p.event.Failure, p.event.Programmed)
 				}
 				pauses = append(pauses, requeueAfter(p, backoff, inventory.RequestFor(r.zone)))
 				now = now.Add(time.Hour)
@@ -721,8 +721,8 @@ func TestPassReportsThatAServerRefusesTheZone(t *testing.T) {
 				return
 			}
 			readKeys(&r.primary[0].Update)
-			if p := r.pass(); p.event.Failure.Reason != "" || !p.event.Problem.Holds() {
-				t.Errorf("with the right key: %v", p.event.Problem)
+			if p := r.pass(); p.event.Failure.Reason != "" || !p.event.Programmed.Holds() {
+				t.Errorf("with the right key: %v", p.event.Programmed)
 			}
 		})
 	}
@@ -874,8 +874,8 @@ func TestForeignDataIsCountedAfterTheOnlyPrimaryLostTheZone(t *testing.T) {
 		t.Fatal(out, err)
 	}
 	for range 2 {
-		if p := r.pass(); p.event.Foreign != 1 || !p.event.Problem.Holds() {
-			t.Errorf("%d foreign RRsets, problem %v", p.event.Foreign, p.event.Problem)
+		if p := r.pass(); p.event.Foreign != 1 || !p.event.Programmed.Holds() {
+			t.Errorf("%d foreign RRsets, problem %v", p.event.Foreign, p.event.Programmed)
 		}
 	}
 	r.holds("legacy", "192.0.2.99")
@@ -928,8 +928,8 @@ func TestDeletedDataDoesNotComeBackFromASecondary(t *testing.T) {
 	gone := old.DeepCopy()
 	gone.DeletionTimestamp = new(metav1.Now())
 	r.zones.Set(gone)
-	if p := r.pass(); len(p.event.Released) > 0 || !p.event.Problem.Holds() {
-		t.Errorf("released although the secondary has its data: %v, %v", p.event.Released, p.event.Problem)
+	if p := r.pass(); len(p.event.Released) > 0 || !p.event.Programmed.Holds() {
+		t.Errorf("released although the secondary has its data: %v, %v", p.event.Released, p.event.Programmed)
 	}
 	r.holds("old")
 	r.rndc("delzone", "example.test")

@@ -24,13 +24,13 @@ import (
 // conclude completes the outcome of declare with how the zone is on its hosts, and remembers what the next pass has to know of that.
 func (p zonePass) conclude(declared statuswriter.SyncCompleted, r reconciled) statuswriter.SyncCompleted {
 	event := declared
-	event.Problem, event.Servers = r.obstacle, r.servers
+	event.Programmed, event.Servers = r.programmable, r.servers
 	if !p.hasHosts() {
 		event.Released = p.releaseAll()
 		return event
 	}
 	event = p.addContent(event, r.Primaries, r.stored)
-	if !r.obstacle.Holds() {
+	if !r.programmable.Holds() {
 		return event
 	}
 	event = p.addHeld(event)
@@ -40,10 +40,10 @@ func (p zonePass) conclude(declared statuswriter.SyncCompleted, r reconciled) st
 	event.Removed = corrected(r.Primaries, isStuck)
 	event.Drift = len(event.Removed)
 	if failed := r.failed(); len(failed) > 0 {
-		event.Problem, event.Failure = p.primaryProblem(failed, len(r.Primaries))
+		event.Programmed, event.Failure = p.primaryProblem(failed, len(r.Primaries))
 		event.Released, event.Held = p.holdMoves(failed, len(r.Primaries), isStuck)
 	}
-	if !event.Problem.Holds() {
+	if !event.Programmed.Holds() {
 		return event
 	}
 	p.noteSettled(r.Primaries, event.Serial)
@@ -133,7 +133,7 @@ func (p zonePass) addStored(event statuswriter.SyncCompleted, stored []backend.O
 			continue
 		}
 		why, failure := backendProblem(out)
-		event.Problem, event.Failure = why, cmp.Or(failure, event.Failure)
+		event.Programmed, event.Failure = why, cmp.Or(failure, event.Failure)
 	}
 	return event
 }
@@ -219,7 +219,7 @@ func (p zonePass) isGone(primaries []primary.State, key rrset.Key) bool {
 // touchedSince returns the objects whose status an outcome concerns: those that changed, and those about which the last one said something
 // else. all means every object.
 func touchedSince(last lastOutcome, event statuswriter.SyncCompleted) (keys []source.ObjectKey, all bool) {
-	all = event.All || !last.known || last.problem != event.Problem
+	all = event.All || !last.known || last.programmed != event.Programmed
 	if event.Desired == nil || last.desired == nil {
 		return event.Touched, true
 	}

@@ -89,8 +89,8 @@ type passResult struct {
 
 // reconciled is how a pass has left the zone on its hosts.
 type reconciled struct {
-	// obstacle is what keeps the zone from its primaries as a whole; it holds when nothing does.
-	obstacle status.Verdict
+	// programmable says whether the zone can be brought to its primaries at all, and if not, why.
+	programmable status.Verdict
 	primary.Result
 	// stored is how the zone is at providers that are no DNS servers.
 	stored []backend.Outcome
@@ -111,7 +111,7 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 	event, err := p.declare(ctx)
 	var hosts reconciled
 	chained := idleInterval
-	if event.Problem.Holds() {
+	if event.Programmed.Holds() {
 		err = errors.Join(err, p.leaveFormerHosts(ctx))
 		p.state.noteOwned(p.hosts)
 		hosts = p.reconcileHosts(ctx)
@@ -120,7 +120,7 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 		if d := event.Desired; d.NameServers.Waiting != "" && event.Unprogrammed != nil {
 			event.Unprogrammed[rrset.Key{Name: d.Name, Type: dns.TypeNS}] = status.False(status.AddressPending, d.NameServers.Waiting)
 		}
-		if event.Problem.Holds() {
+		if event.Programmed.Holds() {
 			err = errors.Join(err, p.dropConfirmation(ctx, isStuckIn(event)))
 		}
 	}
@@ -131,7 +131,7 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 	if len(event.Servers) > 0 {
 		result.rest = restOf(p.hosts)
 	}
-	p.state.last = lastOutcome{known: true, problem: event.Problem, unprogrammed: event.Unprogrammed, desired: event.Desired}
+	p.state.last = lastOutcome{known: true, programmed: event.Programmed, unprogrammed: event.Unprogrammed, desired: event.Desired}
 	p.state.noteBulk(event.Changes.Len(), event.At)
 	p.zones.NoteReleased(p.key(), event.Released)
 	return result, err
@@ -154,10 +154,10 @@ func (p zonePass) reconcileHosts(ctx context.Context) (r reconciled) {
 	p.state.served = true
 	writes := p.overPrimaries()
 	primaries := writes.Find(ctx)
-	switch r.obstacle = p.obstacle(primaries); {
+	switch r.programmable = p.programmable(primaries); {
 	case !p.hasHosts():
 		return r
-	case !r.obstacle.Holds(): // Which servers have the zone, with the serial that was known last; nothing is changed.
+	case !r.programmable.Holds(): // Which servers have the zone, with the serial that was known last; nothing is changed.
 		r.servers = p.reconcileSecondaries(ctx, followed{serial: uint32(ptr.Deref(p.zone.Status.Serial, 0)), isKnown: p.zone.Status.Serial != nil, paused: true}) //nolint:gosec // a serial has 32 bits
 		r.stored = p.reconcileBackends(ctx)
 		return r
@@ -194,8 +194,8 @@ func (r reconciled) isUnreached() bool {
 	return slices.ContainsFunc(r.stored, func(out backend.Outcome) bool { return out.Err != nil })
 }
 
-// obstacle returns what keeps the zone from its primaries as a whole; it holds when nothing does.
-func (p zonePass) obstacle(primaries []primary.State) status.Verdict {
+// programmable says whether the zone can be brought to its primaries at all, and if not, why.
+func (p zonePass) programmable(primaries []primary.State) status.Verdict {
 	switch {
 	case !p.hasHosts():
 		return status.NoHosts(p.zone)

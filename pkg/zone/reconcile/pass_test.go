@@ -301,8 +301,8 @@ func TestPassTakesWhatItCouldNotChangeForNoDrift(t *testing.T) {
 			p.updates = brokenUpdates{}
 		}
 		result, err := p.run(t.Context())
-		if err != nil || result.event.Problem.Holds() == (i == 1) || result.event.Drift != 0 {
-			t.Errorf("pass %d: %v, problem %v, drift %d", i, err, result.event.Problem, result.event.Drift)
+		if err != nil || result.event.Programmed.Holds() == (i == 1) || result.event.Drift != 0 {
+			t.Errorf("pass %d: %v, problem %v, drift %d", i, err, result.event.Programmed, result.event.Drift)
 		}
 		f.soa.Serial++
 		theirs.TTL++
@@ -320,8 +320,8 @@ func TestPassReadsAgainAfterAConflict(t *testing.T) {
 	p := passOverFake(f)
 	p.zones.Set(numbered(1, 1))
 	result, err := p.run(t.Context())
-	if err != nil || !result.event.Problem.Holds() || len(result.event.Unprogrammed) > 0 || f.updates != 2 {
-		t.Errorf("%d updates: %v, problem %v, unprogrammed %v", f.updates, err, result.event.Problem, result.event.Unprogrammed)
+	if err != nil || !result.event.Programmed.Holds() || len(result.event.Unprogrammed) > 0 || f.updates != 2 {
+		t.Errorf("%d updates: %v, problem %v, unprogrammed %v", f.updates, err, result.event.Programmed, result.event.Unprogrammed)
 	}
 	if _, kept := f.sets[theirs.Key]; !kept || result.event.Foreign != 1 {
 		t.Errorf("foreign data: kept %t, %d reported", kept, result.event.Foreign)
@@ -365,19 +365,19 @@ func TestLostUpdateThatArrivesLate(t *testing.T) {
 	given := numbered(2, 1)
 	p.zones.Set(given)
 	late := &lateUpdates{updateClient: f}
-	if result := run(late); result.event.Problem.Holds() || len(late.sent) == 0 {
-		t.Fatalf("problem %+v after %d updates", result.event.Problem, len(late.sent))
+	if result := run(late); result.event.Programmed.Holds() || len(late.sent) == 0 {
+		t.Fatalf("problem %+v after %d updates", result.event.Programmed, len(late.sent))
 	}
 	given = given.DeepCopy()
 	given.DeletionTimestamp = new(metav1.Now())
 	p.zones.Set(given)
 	for range 2 { // The second one finds nothing new, and the server as it was.
-		if result := run(late); result.event.Problem.Holds() || len(result.event.Released) > 0 {
-			t.Errorf("problem %+v, released %v, while the update may still arrive", result.event.Problem, result.event.Released)
+		if result := run(late); result.event.Programmed.Holds() || len(result.event.Released) > 0 {
+			t.Errorf("problem %+v, released %v, while the update may still arrive", result.event.Programmed, result.event.Released)
 		}
 	}
-	if result := run(f); !result.event.Problem.Holds() || len(result.event.Released) != 1 {
-		t.Errorf("problem %+v, released %v", result.event.Problem, result.event.Released)
+	if result := run(f); !result.event.Programmed.Holds() || len(result.event.Released) != 1 {
+		t.Errorf("problem %+v, released %v", result.event.Programmed, result.event.Released)
 	}
 	late.arrive()
 	if result := run(f); result.event.Foreign != 0 || len(f.sets[key].Rdata) > 0 {
@@ -397,8 +397,8 @@ func TestOnlyPrimaryWithAnOlderCopy(t *testing.T) {
 	run := func() passResult {
 		t.Helper()
 		result, err := p.run(t.Context())
-		if err != nil || !result.event.Problem.Holds() || len(result.event.Unprogrammed) > 0 || result.event.Drift != 0 {
-			t.Fatalf("%v, problem %+v, unprogrammed %v, drift %d", err, result.event.Problem, result.event.Unprogrammed, result.event.Drift)
+		if err != nil || !result.event.Programmed.Holds() || len(result.event.Unprogrammed) > 0 || result.event.Drift != 0 {
+			t.Fatalf("%v, problem %+v, unprogrammed %v, drift %d", err, result.event.Programmed, result.event.Unprogrammed, result.event.Drift)
 		}
 		return result
 	}
@@ -448,8 +448,8 @@ func TestPassGivesAnEmptyPrimaryTheZoneOnce(t *testing.T) {
 	p := passOverFake(f)
 	p.zones.Set(numbered(1, 1))
 	result, err := p.run(t.Context())
-	if err != nil || result.event.Problem.Holds() || f.created != 1 || f.updates != 0 {
-		t.Errorf("created %d times, %d updates: %v, problem %v", f.created, f.updates, err, result.event.Problem)
+	if err != nil || result.event.Programmed.Holds() || f.created != 1 || f.updates != 0 {
+		t.Errorf("created %d times, %d updates: %v, problem %v", f.created, f.updates, err, result.event.Programmed)
 	}
 }
 
@@ -489,8 +489,8 @@ func TestPassWithdrawsWhatIsNotPermitted(t *testing.T) {
 		t.Helper()
 		p.refusal = refusal
 		result, err := p.run(t.Context())
-		if err != nil || result.event.Problem.Reason != refusal.Reason {
-			t.Fatalf("problem %+v, %v", result.event.Problem, err)
+		if err != nil || result.event.Programmed.Reason != refusal.Reason {
+			t.Fatalf("problem %+v, %v", result.event.Programmed, err)
 		}
 		return result.event
 	}
@@ -590,8 +590,8 @@ func TestPassTakesOverNoDataOfAnotherZone(t *testing.T) {
 			if kept == (c.deleted > 0) || result.event.Foreign > 0 == (c.deleted > 0 || c.paused) {
 				t.Errorf("kept: %t, %d RRsets are foreign", kept, result.event.Foreign)
 			}
-			if c.paused && !strings.Contains(result.event.Problem.Message, "data of another DNSZone") {
-				t.Errorf("problem %+v", result.event.Problem)
+			if c.paused && !strings.Contains(result.event.Programmed.Message, "data of another DNSZone") {
+				t.Errorf("problem %+v", result.event.Programmed)
 			}
 		})
 	}

@@ -58,8 +58,8 @@ func timeOfPass(b *testing.B, s *bind.Server, records int) time.Duration {
 	began := time.Now()
 	p := r.pass()
 	took := time.Since(began)
-	if !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 || p.event.Changes.Len() != records {
-		b.Fatalf("%+v, %d unprogrammed, %d changes", p.event.Problem, len(p.event.Unprogrammed), p.event.Changes.Len())
+	if !p.event.Programmed.Holds() || len(p.event.Unprogrammed) > 0 || p.event.Changes.Len() != records {
+		b.Fatalf("%+v, %d unprogrammed, %d changes", p.event.Programmed, len(p.event.Unprogrammed), p.event.Changes.Len())
 	}
 	return took
 }

@@ -91,7 +91,7 @@ func TestProviderIsKeptEqualToAnInstance(t *testing.T) {
 	r.provide("corp", []*bind.Server{outside})
 	r.primary = append(r.primary, outside)
 	p := r.pass()
-	if !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
+	if !p.event.Programmed.Holds() || len(p.event.Unprogrammed) > 0 {
 		t.Fatalf("the first pass: %+v", p.event)
 	}
 	r.holds("www", "192.0.2.10")
@@ -137,7 +137,7 @@ func TestProviderAloneServesAZone(t *testing.T) {
 	r.provide("isp", r.primary, secondary)
 	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	p := r.pass()
-	if !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
+	if !p.event.Programmed.Holds() || len(p.event.Unprogrammed) > 0 {
 		t.Fatalf("the pass: %+v", p.event)
 	}
 	r.holds("www", "192.0.2.10")
@@ -201,8 +201,8 @@ func TestProviderProblemsHinderNobodyElse(t *testing.T) {
 			r.zones.Set(r.a("www", 1, "192.0.2.10"))
 			p := r.pass()
 			r.holds("www", "192.0.2.10")
-			if p.event.Problem.Holds() || !strings.Contains(p.event.Problem.Message, c.want) || !strings.Contains(p.event.Problem.Message, "corp") {
-				t.Errorf("problem %q does not say %q", p.event.Problem.Message, c.want)
+			if p.event.Programmed.Holds() || !strings.Contains(p.event.Programmed.Message, c.want) || !strings.Contains(p.event.Programmed.Message, "corp") {
+				t.Errorf("problem %q does not say %q", p.event.Programmed.Message, c.want)
 			}
 		})
 	}
@@ -223,8 +223,8 @@ func TestProviderReadByQueryBesideAnInstance(t *testing.T) {
 		p.Spec.RFC2136.Writers, p.Spec.RFC2136.ReadBy = writers, v1beta1.ReadByQuery
 		r.scope.servers = serving.AddProviders(own, r.scope.providers)
 		done := r.pass()
-		if isShared := writers == v1beta1.WritersShared; done.event.Problem.Holds() != isShared || !isShared && !strings.Contains(done.event.Problem.Message, "set readBy to Transfer, or writers to Shared") {
-			t.Errorf("%s: %+v", writers, done.event.Problem)
+		if isShared := writers == v1beta1.WritersShared; done.event.Programmed.Holds() != isShared || !isShared && !strings.Contains(done.event.Programmed.Message, "set readBy to Transfer, or writers to Shared") {
+			t.Errorf("%s: %+v", writers, done.event.Programmed)
 		}
 	}
 	r.holds("www", "192.0.2.10")
@@ -243,8 +243,8 @@ func TestProviderOnKnot(t *testing.T) {
 	r.primary = append(r.primary, outside)
 	for n := range 3 {
 		r.zones.Set(r.a("www", int64(n+1), fmt.Sprintf("192.0.2.%d", 10+n)))
-		if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
-			t.Fatalf("pass %d: %+v, %v", n, p.event.Problem, p.event.Unprogrammed)
+		if p := r.pass(); !p.event.Programmed.Holds() || len(p.event.Unprogrammed) > 0 {
+			t.Fatalf("pass %d: %+v, %v", n, p.event.Programmed, p.event.Unprogrammed)
 		}
 		r.holds("www", fmt.Sprintf("192.0.2.%d", 10+n))
 		r.holds("legacy", "192.0.2.77")
@@ -259,8 +259,8 @@ func TestProviderOnKnot(t *testing.T) {
 	// Somebody writes between the look and the update.
 	r.updates = meddlerBefore{r.updates, sync.OnceFunc(func() { r.byHand(1, "race", "192.0.2.98") })}
 	r.zones.Set(r.a("www", 9, "192.0.2.19"))
-	if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
-		t.Errorf("after a race: %+v, %v", p.event.Problem, p.event.Unprogrammed)
+	if p := r.pass(); !p.event.Programmed.Holds() || len(p.event.Unprogrammed) > 0 {
+		t.Errorf("after a race: %+v, %v", p.event.Programmed, p.event.Unprogrammed)
 	}
 	r.pass()
 	r.holds("www", "192.0.2.19")
@@ -268,8 +268,8 @@ func TestProviderOnKnot(t *testing.T) {
 	wrong := bind.NewKey(k.Update.Name)
 	r.setKeys("knot", &wrong, &k.Transfer)
 	r.zones.Set(r.a("www", 10, "192.0.2.20"))
-	if p := r.pass(); !strings.Contains(p.event.Problem.Message, "BADSIG") {
-		t.Errorf("a wrong key: %+v", p.event.Problem)
+	if p := r.pass(); !strings.Contains(p.event.Programmed.Message, "BADSIG") {
+		t.Errorf("a wrong key: %+v", p.event.Programmed)
 	}
 }
 
@@ -369,8 +369,8 @@ func TestPrimaryLacksWhatAnotherOneHasMeanwhile(t *testing.T) {
 		meddle: func() { r.byHand(1, "theirs", "192.0.2.99") },
 	}
 	r.zones.Set(r.a("www", 2, "192.0.2.20"))
-	if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
-		t.Errorf("%+v, %v", p.event.Problem, p.event.Unprogrammed)
+	if p := r.pass(); !p.event.Programmed.Holds() || len(p.event.Unprogrammed) > 0 {
+		t.Errorf("%+v, %v", p.event.Programmed, p.event.Unprogrammed)
 	}
 	r.holds("www", "192.0.2.20")
 	r.holds("theirs", "192.0.2.99")
@@ -417,8 +417,8 @@ func TestForeignDataRemovedDuringAPassStaysAway(t *testing.T) {
 			r.updates = b
 			r.zones.Set(r.a("www", 2, "192.0.2.20"))
 			for range 3 {
-				if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 || p.event.Drift > 1 {
-					t.Errorf("%+v, %v, drift %d", p.event.Problem, p.event.Unprogrammed, p.event.Drift)
+				if p := r.pass(); !p.event.Programmed.Holds() || len(p.event.Unprogrammed) > 0 || p.event.Drift > 1 {
+					t.Errorf("%+v, %v, drift %d", p.event.Programmed, p.event.Unprogrammed, p.event.Drift)
 				}
 				r.holds("www", "192.0.2.20")
 				r.holds("theirs")

@@ -95,7 +95,7 @@ func (r *reconciler) reconcileZone(ctx context.Context, req ctrl.Request, scope 
 		level = 1 // Thousands of zones are looked at now and then.
 	}
 	log.FromContext(ctx).V(level).Info("zone reconciled", "zone", zone.Spec.ZoneName, "serial", event.Serial,
-		"changed", event.Changes.Len(), "touched", len(event.Touched), "all", event.All, "problem", event.Problem.Message)
+		"changed", event.Changes.Len(), "touched", len(event.Touched), "all", event.All, "problem", event.Programmed.Message)
 	r.writer.OnSyncCompleted(event)
 	r.metrics.OnSyncCompleted(event)
 	if result.appeared {

@@ -89,8 +89,8 @@ func TestServerThatCannotWriteIsToBlame(t *testing.T) {
 	recoveries := &recoveries{enqueue: func(membership.ZoneKey) {}}
 	for began := now; now.Sub(began) < 2*answerGrace; {
 		p := r.pass()
-		if p.event.Problem.Reason != status.PrimaryFailed || !strings.Contains(p.event.Problem.Message, "SERVFAIL") || len(p.event.Unprogrammed) > 0 {
-			t.Fatalf("the problem is %+v, unprogrammed %v", p.event.Problem, p.event.Unprogrammed)
+		if p.event.Programmed.Reason != status.PrimaryFailed || !strings.Contains(p.event.Programmed.Message, "SERVFAIL") || len(p.event.Unprogrammed) > 0 {
+			t.Fatalf("the problem is %+v, unprogrammed %v", p.event.Programmed, p.event.Unprogrammed)
 		}
 		if lasts := now.Sub(began) >= answerGrace; lasts != (p.event.Failure.Reason == "ServFail") || !lasts && p.event.Failure.Reason != "" {
 			t.Fatalf("after %s, the failure is %+v", now.Sub(began), p.event.Failure)
@@ -105,8 +105,8 @@ func TestServerThatCannotWriteIsToBlame(t *testing.T) {
 	if err := os.Remove(journal); err != nil {
 		t.Fatal(err)
 	}
-	if p := r.pass(); !p.event.Problem.Holds() || p.event.Failure.Reason != "" || len(p.event.Unprogrammed) > 0 {
-		t.Errorf("after it can write: %+v, %v", p.event.Problem, p.event.Unprogrammed)
+	if p := r.pass(); !p.event.Programmed.Holds() || p.event.Failure.Reason != "" || len(p.event.Unprogrammed) > 0 {
+		t.Errorf("after it can write: %+v, %v", p.event.Programmed, p.event.Unprogrammed)
 	}
 	r.holds("www", "192.0.2.10")
 }
@@ -171,7 +171,7 @@ func TestPassReportsAnswersThatDoNotPass(t *testing.T) {
 				p := r.pass()
 				failure, lasts := p.event.Failure, c.atOnce || now.After(began)
 				if lasts && (failure.Reason != c.reason || !strings.Contains(failure.Message, c.words)) || !lasts && failure.Reason != "" {
-					t.Errorf("after %s: failure %+v, problem %+v", now.Sub(began), failure, p.event.Problem)
+					t.Errorf("after %s: failure %+v, problem %+v", now.Sub(began), failure, p.event.Programmed)
 				}
 				if pause := requeueAfter(p, backoff, inventory.RequestFor(r.zone)); pause > 2*time.Second {
 					t.Errorf("the next pass is after %s", pause)
@@ -180,8 +180,8 @@ func TestPassReportsAnswersThatDoNotPass(t *testing.T) {
 			r.edges = sound
 			r.now = time.Now
 			readKeys()
-			if p := r.pass(); p.event.Failure.Reason != "" || !p.event.Problem.Holds() {
-				t.Errorf("after it is over: %+v", p.event.Problem)
+			if p := r.pass(); p.event.Failure.Reason != "" || !p.event.Programmed.Holds() {
+				t.Errorf("after it is over: %+v", p.event.Programmed)
 			}
 		})
 	}

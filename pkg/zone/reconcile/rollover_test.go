@@ -201,14 +201,14 @@ func (r *chainRig) passBoth() passResult {
 		s.parents = []scope{above}
 	}
 	p, err := zonePass{edges: r.edges, scope: s, state: r.states.stateOf(s.zone)}.run(r.t.Context())
-	if err != nil || !p.event.Problem.Holds() {
-		r.t.Fatalf("%v, %+v", err, p.event.Problem)
+	if err != nil || !p.event.Programmed.Holds() {
+		r.t.Fatalf("%v, %+v", err, p.event.Programmed)
 	}
 	written := s.zone.DeepCopy()
 	written.Status.DNSSEC = p.event.DNSSEC
 	r.zones.Set(written)
-	if parent := r.pass(); !parent.event.Problem.Holds() || len(parent.event.Unprogrammed) > 0 && !parent.event.Paused {
-		r.t.Fatalf("the parent: %+v, %v", parent.event.Problem, parent.event.Unprogrammed)
+	if parent := r.pass(); !parent.event.Programmed.Holds() || len(parent.event.Unprogrammed) > 0 && !parent.event.Paused {
+		r.t.Fatalf("the parent: %+v, %v", parent.event.Programmed, parent.event.Unprogrammed)
 	}
 	return p
 }

@@ -56,8 +56,8 @@ func (r *rig) look(s *bind.Server) *observe.Mirror {
 func (r *rig) mustSync() passResult {
 	r.t.Helper()
 	p := r.pass()
-	if !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
-		r.t.Fatalf("%+v, unprogrammed %v", p.event.Problem, p.event.Unprogrammed)
+	if !p.event.Programmed.Holds() || len(p.event.Unprogrammed) > 0 {
+		r.t.Fatalf("%+v, unprogrammed %v", p.event.Programmed, p.event.Unprogrammed)
 	}
 	return p
 }
@@ -160,8 +160,8 @@ func TestSharedPrimaryWithOthersWritingMeanwhile(t *testing.T) {
 		r.zones.Set(r.a(name, 2, "192.0.2.20"))
 	}
 	p := r.pass()
-	if n != primary.MaxTries || len(p.event.Unprogrammed) != 1 || !p.event.Problem.Holds() {
-		t.Fatalf("%d tries, %+v, unprogrammed %v", n, p.event.Problem, p.event.Unprogrammed)
+	if n != primary.MaxTries || len(p.event.Unprogrammed) != 1 || !p.event.Programmed.Holds() {
+		t.Fatalf("%d tries, %+v, unprogrammed %v", n, p.event.Programmed, p.event.Unprogrammed)
 	}
 	for key, why := range p.event.Unprogrammed {
 		if key.Name != "n7."+rigZone || !strings.Contains(why.Message, "somebody else changes it") {
@@ -266,8 +266,8 @@ func TestSecondariesAreAskedWithoutAPrimary(t *testing.T) {
 	r.zones.Set(r.zone)
 	r.scope.instances, r.scope.servers = r.scope.instances[1:], r.scope.servers[1:]
 	result := r.pass()
-	if s := result.event.Servers; result.event.Problem.Reason != status.NoPrimaryInstances || len(s) != 1 || s[0].Serial == 0 || s[0].Err != nil {
-		t.Errorf("%+v, servers %+v", result.event.Problem, s)
+	if s := result.event.Servers; result.event.Programmed.Reason != status.NoPrimaryInstances || len(s) != 1 || s[0].Serial == 0 || s[0].Err != nil {
+		t.Errorf("%+v, servers %+v", result.event.Programmed, s)
 	}
 }
 

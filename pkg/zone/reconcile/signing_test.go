@@ -46,8 +46,8 @@ func TestSignedZone(t *testing.T) {
 	if got, want := p.event.Serial, p.Serial; got != want || !rrset.SerialLess(before, got) {
 		t.Errorf("the zone went from serial %d to %d, want the assigned %d", before, got, want)
 	}
-	if !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 || p.event.Foreign > 0 {
-		t.Errorf("problem %v, unprogrammed %v, foreign %v", p.event.Problem, p.event.Unprogrammed, p.event.ForeignSample)
+	if !p.event.Programmed.Holds() || len(p.event.Unprogrammed) > 0 || p.event.Foreign > 0 {
+		t.Errorf("problem %v, unprogrammed %v, foreign %v", p.event.Programmed, p.event.Unprogrammed, p.event.ForeignSample)
 	}
 	if len(p.event.DNSSEC.DSRecords) != 1 || p.event.DNSSEC.Algorithm != "ECDSAP256SHA256" {
 		t.Fatalf("status.dnssec is %+v", p.event.DNSSEC)
@@ -77,8 +77,8 @@ func TestSignaturesAreRenewed(t *testing.T) {
 		}
 		return rrset.SerialLess(before, p.event.Serial)
 	})
-	if !p.event.Problem.Holds() || p.event.Drift > 0 {
-		t.Errorf("problem %v, drift %d", p.event.Problem, p.event.Drift)
+	if !p.event.Programmed.Holds() || p.event.Drift > 0 {
+		t.Errorf("problem %v, drift %d", p.event.Programmed, p.event.Drift)
 	}
 	r.zones.Set(r.a("www", 2, "192.0.2.8"))
 	p = r.pass()

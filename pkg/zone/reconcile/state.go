@@ -65,7 +65,7 @@ type zoneState struct {
 // lastOutcome is what the last event said that is neither in the desired zone nor of one object.
 type lastOutcome struct {
 	known        bool
-	problem      status.Verdict
+	programmed   status.Verdict
 	unprogrammed map[rrset.Key]status.Verdict
 	desired      *source.Zone
 }

@@ -124,7 +124,7 @@ func TestOverwrittenStatusIsWrittenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := startWriter(t, zone, objects...)
-	o.OnSyncCompleted(SyncCompleted{Zone: zone, Desired: desired, Problem: status.True(status.ReconcileSucceeded, ""), Serial: 7, At: time.Now()})
+	o.OnSyncCompleted(SyncCompleted{Zone: zone, Desired: desired, Programmed: status.True(status.ReconcileSucceeded, ""), Serial: 7, At: time.Now()})
 	o.Release(types.NamespacedName{}, left)
 	withoutTimes := cmpopts.IgnoreMapEntries(func(name string, _ any) bool {
 		return name == "lastTransitionTime" || name == "lastUpdated" || name == "lastReconciledAt" || name == "lastSyncTime"

@@ -76,7 +76,7 @@ func (w *Writer) gatherEndpoint(ctx context.Context, key source.ObjectKey, o *v1
 			n.passes = append(n.passes, e)
 		}
 		// A zone that is wrong as a whole is not waited for, unless there is something to lose.
-		n.incomplete = n.incomplete || (!facts.Judged && facts.Problem.Reason == "")
+		n.incomplete = n.incomplete || (!facts.Judged && facts.Programmed.Reason == "")
 	}
 	for _, i := range n.Unplaced {
 		n.facts.Unplaced = append(n.facts.Unplaced, status.EndpointOutcome{Index: i, RRset: endpointText(o, i)})
@@ -114,7 +114,7 @@ func endpointZoneFacts(zone types.NamespacedName, e SyncCompleted, known bool, k
 	}
 	f.ZoneName = e.Zone.Spec.ZoneName
 	if e.Desired == nil {
-		f.Problem = e.Problem
+		f.Programmed = e.Programmed
 		return f
 	}
 	for id, d := range e.Desired.Of(key) {
@@ -128,9 +128,9 @@ func endpointZoneFacts(zone types.NamespacedName, e SyncCompleted, known bool, k
 		outcome.Accepted, outcome.Programmed = declarationVerdicts(e, d)
 		f.Endpoints = append(f.Endpoints, outcome)
 	}
-	f.Judged, f.Problem = len(f.Endpoints) > 0, e.Problem
+	f.Judged, f.Programmed = len(f.Endpoints) > 0, e.Programmed
 	if !f.Judged {
-		f.Problem = status.Verdict{}
+		f.Programmed = status.Verdict{}
 	}
 	f.Stuck = func(text string) bool {
 		_, stuck := e.Unprogrammed[parseRRset(text)]
@@ -198,7 +198,7 @@ func (w *Writer) writeEndpointStatus(ctx context.Context, n *endpointOutcome) er
 	if err := w.writeStatus(ctx, source.EndpointKind, n.object, &next); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(n.facts.Zones, func(z status.EndpointZoneFacts) bool { return !z.Problem.Holds() }) {
+	if !slices.ContainsFunc(n.facts.Zones, func(z status.EndpointZoneFacts) bool { return !z.Programmed.Holds() }) {
 		w.recordTransition(n.object, prev.Conditions, next.Conditions)
 	}
 	return nil

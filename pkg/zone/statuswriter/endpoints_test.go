@@ -45,7 +45,7 @@ func passOver(t *testing.T, zone *v1beta1.DNSZone, o *v1alpha1.DNSEndpoint) Sync
 	if err != nil {
 		t.Fatal(err)
 	}
-	return SyncCompleted{Zone: zone, Desired: desired, Problem: status.True(status.ReconcileSucceeded, "")}
+	return SyncCompleted{Zone: zone, Desired: desired, Programmed: status.True(status.ReconcileSucceeded, "")}
 }
 
 // collect is what a writer knows about an object after some passes.
@@ -77,7 +77,7 @@ func TestEndpointWaitsForItsZones(t *testing.T) {
 	both := Placement{Taken: []types.NamespacedName{zoneKey("a"), zoneKey("b")}}
 	a, b := zoneNamed("a"), zoneNamed("b")
 	spec := func(generation int64) *v1alpha1.DNSEndpoint { return endpointsIn(generation, "www.a.com", "www.b.com") }
-	broken := SyncCompleted{Zone: b, Problem: status.False(status.DuplicateZone, "older")}
+	broken := SyncCompleted{Zone: b, Programmed: status.False(status.DuplicateZone, "older")}
 	cases := map[string]struct {
 		object *v1alpha1.DNSEndpoint
 		passes []SyncCompleted
@@ -183,7 +183,7 @@ func TestFormerNamesAreLookedAtAgainWhenTheZoneIsDone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pass := SyncCompleted{Zone: zone, Desired: desired, Problem: status.True(status.ReconcileSucceeded, ""), Pending: 1}
+		pass := SyncCompleted{Zone: zone, Desired: desired, Programmed: status.True(status.ReconcileSucceeded, ""), Pending: 1}
 		w := NewWriter(Options{Client: shelve(o), Place: func(source.Object) Placement { return Placement{Taken: []types.NamespacedName{zoneKey("a")}} }})
 		key := source.KeyOf(o)
 		posted := func(pass SyncCompleted) bool {

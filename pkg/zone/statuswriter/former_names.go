@@ -17,7 +17,7 @@ import (
 // hasSettled reports whether a pass has dealt with an object as it is now, its former names included: admission notes those in the same
 // write that makes another generation.
 func (e SyncCompleted) hasSettled(generation int64, o source.Object) bool {
-	return e.Problem.Holds() && e.Pending == 0 && generation == o.GetGeneration()
+	return e.Programmed.Holds() && e.Pending == 0 && generation == o.GetGeneration()
 }
 
 // isAnyStuck reports whether one of some RRsets is not on every primary as desired, or not gone from it.

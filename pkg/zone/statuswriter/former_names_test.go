@@ -39,7 +39,7 @@ func namedOld(t *testing.T) (*v1beta1.ARecord, SyncCompleted) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return record, SyncCompleted{Zone: zone, Desired: desired, At: time.Now(), Serial: 7, Problem: status.True(status.ReconcileSucceeded, "")}
+	return record, SyncCompleted{Zone: zone, Desired: desired, At: time.Now(), Serial: 7, Programmed: status.True(status.ReconcileSucceeded, "")}
 }
 
 // An object whose new name cannot be served, because of data that others have there, has its former names until their data is gone, and no

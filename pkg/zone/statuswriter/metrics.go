@@ -121,17 +121,17 @@ func (m *Metrics) OnSyncCompleted(e SyncCompleted) {
 	}
 	m.drift.Add(float64(e.Drift))
 	m.lastPass.Set(unixSeconds(e.At))
-	if e.Problem.Holds() && !e.Paused && len(e.Unprogrammed) == 0 {
+	if e.Programmed.Holds() && !e.Paused && len(e.Unprogrammed) == 0 {
 		m.lastSuccess.Set(unixSeconds(e.At))
 	}
 	m.propagation.note(e)
 	now := zoneGauges{unprogrammed: len(e.Unprogrammed), foreign: e.Foreign, paused: e.Paused, delegation: delegationOf(e)}
-	if !e.Problem.Holds() {
-		now.problem = e.Problem.Reason
+	if !e.Programmed.Holds() {
+		now.problem = e.Programmed.Reason
 	}
 	if e.Desired != nil {
 		now.refused = e.Desired.Refused
-		if !e.Problem.Holds() {
+		if !e.Programmed.Holds() {
 			now.unprogrammed = e.Desired.Len()
 		}
 	}
@@ -212,7 +212,7 @@ func boolToInt(b bool) int {
 // passOutcome is one word for a pass, the label of its counter.
 func passOutcome(e SyncCompleted) string {
 	switch {
-	case !e.Problem.Holds():
+	case !e.Programmed.Holds():
 		return "failed"
 	case e.Paused:
 		return "paused"

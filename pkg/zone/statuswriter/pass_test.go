@@ -39,7 +39,7 @@ func settled(t testing.TB, n int) (SyncCompleted, []source.Object) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := SyncCompleted{Zone: zone, Desired: desired, Problem: status.True(status.ReconcileSucceeded, ""), Serial: 7, At: time.Now()}
+	e := SyncCompleted{Zone: zone, Desired: desired, Programmed: status.True(status.ReconcileSucceeded, ""), Serial: 7, At: time.Now()}
 	for _, o := range objects {
 		for _, d := range desired.Of(source.KeyOf(o)) {
 			own := o.(v1beta1.Record).GetRecordStatus()
@@ -123,7 +123,7 @@ func TestRecordsWithoutNewsAreNotWritten(t *testing.T) {
 		t.Errorf("a pass that touched one record looks at %d", told)
 	}
 	broken := e
-	broken.Problem = status.False(status.PrimaryFailed, "connection refused")
+	broken.Programmed = status.False(status.PrimaryFailed, "connection refused")
 	w.OnSyncCompleted(broken)
 	if told := w.tellAll(t); told != 3 {
 		t.Errorf("a pass with a new problem looks at %d of 3 records", told)
@@ -206,12 +206,12 @@ func TestUnreadyCountsDeclarations(t *testing.T) {
 		{Name: "example.com.", Type: dns.TypeNS}:        status.False(status.ReconcileFailed, "refused"),
 		{Name: "host-2.example.com.", Type: dns.TypeMX}: status.False(status.ReconcileFailed, "still there"),
 	}
-	if f := zoneFacts(e); f.Unready != 1 || f.Programmed != 4 {
-		t.Errorf("%d are programmed, %d not", f.Programmed, f.Unready)
+	if f := zoneFacts(e); f.Unready != 1 || f.Ready != 4 {
+		t.Errorf("%d are programmed, %d not", f.Ready, f.Unready)
 	}
-	e.Problem = status.False(status.PrimaryFailed, "gone")
-	if f := zoneFacts(e); f.Unready != 5 || f.Programmed != 0 {
-		t.Errorf("without a primary %d are programmed, %d not", f.Programmed, f.Unready)
+	e.Programmed = status.False(status.PrimaryFailed, "gone")
+	if f := zoneFacts(e); f.Unready != 5 || f.Ready != 0 {
+		t.Errorf("without a primary %d are programmed, %d not", f.Ready, f.Unready)
 	}
 }
 
@@ -227,7 +227,9 @@ func TestARecordThatLostIsAbsentOnceItsDataIsSeenToBeGone(t *testing.T) {
 		"accepted":           {func(_ *SyncCompleted, d *source.Declaration) { d.Accepted = true }, false},
 		"changed since":      {func(_ *SyncCompleted, d *source.Declaration) { d.Ref = ofGeneration(d.Ref, d.Ref.Generation-1) }, false},
 		"the zone is paused": {func(e *SyncCompleted, _ *source.Declaration) { e.Paused, e.Pending = true, 1 }, false},
-		"a primary is away":  {func(e *SyncCompleted, _ *source.Declaration) { e.Problem = status.False(status.PrimaryFailed, "gone") }, false},
+		"a primary is away": {func(e *SyncCompleted, _ *source.Declaration) {
+			e.Programmed = status.False(status.PrimaryFailed, "gone")
+		}, false},
 		"its deletion is denied": {func(e *SyncCompleted, _ *source.Declaration) {
 			e.Unprogrammed = map[rrset.Key]status.Verdict{keys[0]: {}}
 		}, false},
@@ -321,7 +323,7 @@ func TestListOfALargeZoneIsBoundedAndStays(t *testing.T) {
 	w := NewWriter(Options{Client: cache})
 	list := func(before []v1beta1.RecordReference) []v1beta1.RecordReference {
 		cache.reads = 0
-		refs := w.listRecords(t.Context(), e, zoneFacts(e).Programmed, before)
+		refs := w.listRecords(t.Context(), e, zoneFacts(e).Ready, before)
 		if cache.reads > status.MaxZoneRecords {
 			t.Errorf("%d reads for a list of %d", cache.reads, len(refs))
 		}

@@ -67,7 +67,7 @@ func (p *propagation) note(e SyncCompleted) {
 // isOnItsWay reports whether changes of a zone reach its servers without anybody's help: no person has to act first, nobody has paused
 // the zone, and there are servers.
 func (e SyncCompleted) isOnItsWay() bool {
-	return !e.Paused && e.Failure.Reason == "" && e.Problem.Reason != status.NoPrimaryInstances
+	return !e.Paused && e.Failure.Reason == "" && e.Programmed.Reason != status.NoPrimaryInstances
 }
 
 // addBatch adds what a pass took to the batches before it, and completes them with its outcome.
@@ -100,7 +100,7 @@ func addBatch(batches []batch, e SyncCompleted) []batch {
 // server refuses does not hold up what changes after it.
 func (b *batch) complete(e SyncCompleted, isAwaited map[rrset.Key]bool) {
 	b.hasChanges = b.hasChanges || e.Changes.HasChanges()
-	if !e.Problem.Holds() {
+	if !e.Programmed.Holds() {
 		return
 	}
 	if b.pending == nil {

@@ -55,7 +55,7 @@ func TestPropagation(t *testing.T) {
 			if change != nil {
 				change(e)
 			}
-			e.Problem, e.All = status.False(status.PrimaryFailed, ""), true
+			e.Programmed, e.All = status.False(status.PrimaryFailed, ""), true
 		}
 	}
 	rebuilt := func(e *SyncCompleted) { e.Rebuilt, e.All = true, true }
@@ -78,7 +78,7 @@ func TestPropagation(t *testing.T) {
 		"a primary dies meanwhile":   {passes: []SyncCompleted{pass(1*time.Second, 2, 2, down(takes(0)))}, oldest: true},
 		"it comes back":              {passes: []SyncCompleted{pass(1*time.Second, 2, 2, down(takes(0))), pass(7*time.Second, 3, 3, takes(6*time.Second))}, count: 2, sum: 8},
 		"kubernetes does not answer": {passes: []SyncCompleted{pass(1*time.Second, 0, 0, func(e *SyncCompleted) { down(takes(0))(e); e.Desired = nil })}, oldest: true},
-		"no servers":                 {passes: []SyncCompleted{pass(1*time.Second, 2, 1, func(e *SyncCompleted) { takes(0)(e); e.Problem = status.False(status.NoPrimaryInstances, "") })}},
+		"no servers":                 {passes: []SyncCompleted{pass(1*time.Second, 2, 1, func(e *SyncCompleted) { takes(0)(e); e.Programmed = status.False(status.NoPrimaryInstances, "") })}},
 		"others follow a refused one": {passes: []SyncCompleted{pass(1*time.Second, 2, 2, stuck),
 			pass(3*time.Second, 3, 3, lacks("host-0.example.com.", status.ReconcileFailed, takes(2*time.Second)))}, count: 1, sum: 1, oldest: true},
 		"shadowed by a delegation":   {passes: []SyncCompleted{pass(1*time.Second, 2, 2, lacks("host-0.example.com.", status.Shadowed, takes(0)))}, count: 1, sum: 1},
@@ -135,7 +135,7 @@ func TestAgesOfWorkAndSuccess(t *testing.T) {
 	}
 	m.OnSyncCompleted(e)
 	success := e.At
-	e.At, e.Problem = e.At.Add(time.Minute), status.False(status.PrimaryFailed, "")
+	e.At, e.Programmed = e.At.Add(time.Minute), status.False(status.PrimaryFailed, "")
 	m.OnSyncCompleted(e)
 	read := func(g prometheus.Gauge) float64 {
 		out := &dto.Metric{}

@@ -61,7 +61,7 @@ func (w *Writer) writeHeld(ctx context.Context, record v1beta1.Record, reason st
 // writeRecordStatus writes the status of a record that a zone selects, if it differs.
 func (w *Writer) writeRecordStatus(ctx context.Context, record v1beta1.Record, e SyncCompleted, d source.Declaration) error {
 	prev := *record.GetRecordStatus()
-	if e.Problem.Reason == status.PrimaryFailed && isProgrammed(record, d) {
+	if e.Programmed.Reason == status.PrimaryFailed && isProgrammed(record, d) {
 		return nil
 	}
 	keys := source.PublishedKeys(record, e.Desired.Name)
@@ -72,7 +72,7 @@ func (w *Writer) writeRecordStatus(ctx context.Context, record v1beta1.Record, e
 		if err := w.writeStatus(ctx, d.Ref.Kind, record, &next); err != nil {
 			return err
 		}
-		if e.Problem.Holds() {
+		if e.Programmed.Holds() {
 			w.recordTransition(record, prev.Conditions, next.Conditions)
 		}
 	}
@@ -110,8 +110,8 @@ func recordFacts(e SyncCompleted, d source.Declaration) status.RecordFacts {
 		f.Addresses = strings.Join(d.Rdata, ",")
 	}
 	f.Accepted, f.Programmed = declarationVerdicts(e, d)
-	if d.Accepted && !e.Problem.Holds() {
-		if f.ReadyReason = e.Problem.Reason; f.ReadyReason != status.NoPrimaryInstances {
+	if d.Accepted && !e.Programmed.Holds() {
+		if f.ReadyReason = e.Programmed.Reason; f.ReadyReason != status.NoPrimaryInstances {
 			f.ReadyReason = status.ZoneNotConfigured
 		}
 	}

@@ -37,7 +37,7 @@ type BackendOutcome struct {
 // SyncCompleted is the outcome of one pass over a zone. A pass that found nothing to change is an outcome too.
 type SyncCompleted struct {
 	// Zone is the object as it was read, Desired what was made of it and its objects. Desired is nil when the pass
-	// ended before (Problem says why).
+	// ended before (Programmed says why).
 	Zone    *v1beta1.DNSZone
 	Desired *source.Zone
 	// Touched are the objects whose outcome may differ from that in the zone's last event; All means every object of
@@ -96,9 +96,9 @@ type SyncCompleted struct {
 	Servers []ServerOutcome
 	// Backends holds one entry for each provider of the zone that is no DNS server.
 	Backends []BackendOutcome
-	// Problem is why the whole zone is not programmed; its Status is True when there is none.
-	Problem status.Verdict
-	// Failure is the problem if only a person can end it; the zero value if there is none.
+	// Programmed says whether the zone as a whole is programmed, and if not, why.
+	Programmed status.Verdict
+	// Failure is what keeps the zone or a part of it from being programmed if only a person can end that; the zero value if there is none.
 	Failure status.Verdict
 	// At is when the pass ended, Took how long it was.
 	At   time.Time

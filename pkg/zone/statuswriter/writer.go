@@ -204,7 +204,7 @@ func (w *Writer) storeOutcome(zone types.NamespacedName, e SyncCompleted) (all b
 		w.zones[zone] = &zoneOutcome{latest: e}
 		return true, nil
 	}
-	all = e.All || z.latest.Desired == nil || z.latest.Problem.Reason != e.Problem.Reason
+	all = e.All || z.latest.Desired == nil || z.latest.Programmed.Reason != e.Programmed.Reason
 	differs := e.Pending != z.latest.Pending || !maps.Equal(e.Unprogrammed, z.latest.Unprogrammed) || e.isFollowed() != z.latest.isFollowed()
 	if e.Desired != nil && (all || differs) {
 		waiting = slices.Collect(maps.Keys(z.waiting))
@@ -277,8 +277,8 @@ func (w *Writer) writeStatus(ctx context.Context, kind string, obj client.Object
 
 // unprogrammedVerdict says why an RRset of a zone is not programmed; not ok when it is.
 func (e SyncCompleted) unprogrammedVerdict(d source.Declaration) (status.Verdict, bool) {
-	if !e.Problem.Holds() {
-		return e.Problem, true
+	if !e.Programmed.Holds() {
+		return e.Programmed, true
 	}
 	v, stuck := e.Unprogrammed[d.Key]
 	return v, stuck

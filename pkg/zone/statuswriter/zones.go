@@ -74,7 +74,7 @@ func (w *Writer) writeZone(ctx context.Context, key types.NamespacedName) (time.
 		return 0, nil // Skip status writes for zones being deleted: bulk deletion is faster.
 	}
 	facts.Instances, facts.Providers, facts.Timeout = summarizeInstances(e.Servers), summarizeProviders(e.Servers, e.Backends), w.ZoneTimeout
-	facts.Records = w.listRecords(ctx, e, facts.Programmed, zone.Status.Records)
+	facts.Records = w.listRecords(ctx, e, facts.Ready, zone.Status.Records)
 	next := status.Zone(zone.Status, facts, e.At)
 	if !equality.Semantic.DeepEqual(next, zone.Status) {
 		if err := w.writeStatus(ctx, source.ZoneKind, zone, &next); err != nil {
@@ -94,7 +94,7 @@ func (w *Writer) writeZone(ctx context.Context, key types.NamespacedName) (time.
 // zoneFacts counts; it costs what is not programmed, not what the zone holds.
 func zoneFacts(e SyncCompleted) status.ZoneFacts {
 	f := status.ZoneFacts{
-		Generation: e.Zone.Generation, Serial: e.Serial, SerialKnown: e.SerialKnown, Problem: e.Problem, Failure: e.Failure, Servers: len(e.Servers),
+		Generation: e.Zone.Generation, Serial: e.Serial, SerialKnown: e.SerialKnown, Programmed: e.Programmed, Failure: e.Failure, Servers: len(e.Servers),
 		Paused: e.Paused, Pending: e.Pending, Foreign: e.Foreign, Remark: remarkOn(e), Arrivals: e.Arrivals, DNSSEC: e.DNSSEC, DNSSECKnown: e.DNSSECKnown, Delegated: e.Delegated,
 		HeldPlan: e.HeldPlan, Guarded: e.Guarded,
 		Contested: e.Contested,
@@ -112,7 +112,7 @@ func zoneFacts(e SyncCompleted) status.ZoneFacts {
 	}
 	if e.Desired != nil {
 		f.Unready, f.Elsewhere = countUnready(e), e.Desired.Elsewhere
-		f.Programmed = e.Desired.Declarations.Len() - f.Elsewhere - f.Unready
+		f.Ready = e.Desired.Declarations.Len() - f.Elsewhere - f.Unready
 		f.Waiting = e.Desired.NameServers.Waiting
 	}
 	return f
@@ -120,7 +120,7 @@ func zoneFacts(e SyncCompleted) status.ZoneFacts {
 
 // countUnready counts the declarations that are not programmed, besides those for other programs.
 func countUnready(e SyncCompleted) int {
-	if !e.Problem.Holds() {
+	if !e.Programmed.Holds() {
 		return e.Desired.Declarations.Len() - e.Desired.Elsewhere
 	}
 	count := e.Desired.Refused - e.Desired.Elsewhere

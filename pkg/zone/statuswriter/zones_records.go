@@ -19,7 +19,7 @@ import (
 // it listed before, as far as they are still programmed, and others beside them, so that nobody has to look at the whole of such a zone.
 // programmed is how many there are.
 func (w *Writer) listRecords(ctx context.Context, e SyncCompleted, programmed int, before []v1beta1.RecordReference) []v1beta1.RecordReference {
-	if e.Desired == nil || !e.Problem.Holds() {
+	if e.Desired == nil || !e.Programmed.Holds() {
 		return nil
 	}
 	l := recordList{SyncCompleted: e, most: min(programmed, status.MaxZoneRecords), chosen: map[source.ID]source.Declaration{}}

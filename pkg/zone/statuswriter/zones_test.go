@@ -54,7 +54,7 @@ func sleep(d time.Duration) {
 
 // pass tells of a pass that ended with a serial.
 func (p *paced) pass(serial uint32, change func(*SyncCompleted)) {
-	e := SyncCompleted{Zone: &v1beta1.DNSZone{}, Serial: serial, Servers: []ServerOutcome{{Current: true}}, Problem: status.True(status.ReconcileSucceeded, "")}
+	e := SyncCompleted{Zone: &v1beta1.DNSZone{}, Serial: serial, Servers: []ServerOutcome{{Current: true}}, Programmed: status.True(status.ReconcileSucceeded, "")}
 	e.Zone.Generation = 1
 	if change != nil {
 		change(&e)
@@ -86,7 +86,7 @@ func TestZoneStatusDoesNotWaitForWhatPeopleWaitFor(t *testing.T) {
 		p := newPaced(t)
 		p.pass(1, nil)
 		sleep(100 * time.Millisecond)
-		p.pass(2, func(e *SyncCompleted) { e.Problem = status.False(status.PrimaryFailed, "gone") })
+		p.pass(2, func(e *SyncCompleted) { e.Programmed = status.False(status.PrimaryFailed, "gone") })
 		sleep(100 * time.Millisecond)
 		p.pass(3, nil)
 		sleep(100 * time.Millisecond)

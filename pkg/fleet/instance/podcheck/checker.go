@@ -86,7 +86,7 @@ type Result struct {
 
 // podResult is what the check of one pod found.
 type podResult struct {
-	problem status.Verdict
+	serving status.Verdict
 	// missing is what the pod waits for to mount, cause why it lacks zones; both empty if there is no such thing.
 	missing string
 	cause   status.Verdict
@@ -137,7 +137,7 @@ func (c *Checker) Check(ctx context.Context, instance *v1beta1.Bind9Instance) (r
 	var errs []error
 	for ordinal, pod := range results {
 		name := named.PodName(instance.Name, ordinal)
-		facts := status.PodFacts{Name: name, Pod: pods[name], Problem: pod.problem, Missing: pod.missing, Unloaded: pod.unloaded}
+		facts := status.PodFacts{Name: name, Pod: pods[name], Serving: pod.serving, Missing: pod.missing, Unloaded: pod.unloaded}
 		result.Pods = append(result.Pods, facts)
 		result.Requeue = inventory.Sooner(result.Requeue, pod.requeue)
 		if pod.terminal && result.Failure.Status == "" {
@@ -150,8 +150,8 @@ func (c *Checker) Check(ctx context.Context, instance *v1beta1.Bind9Instance) (r
 	}
 	errs = append(errs, c.explainByUpstream(ctx, instance, zones.live, result.Pods))
 	for ordinal, pod := range results {
-		if problem := &result.Pods[ordinal].Problem; problem.Reason == status.ReasonProgressing && pod.cause.Status != "" {
-			*problem = status.LoadingBecause(*problem, pod.cause)
+		if serving := &result.Pods[ordinal].Serving; serving.Reason == status.ReasonProgressing && pod.cause.Status != "" {
+			*serving = status.LoadingBecause(*serving, pod.cause)
 		}
 	}
 	return result, errors.Join(errs...)
@@ -162,7 +162,7 @@ func (c *Checker) checkPods(ctx context.Context, instance *v1beta1.Bind9Instance
 	results := make([]podResult, named.Replicas(instance))
 	var group sync.WaitGroup
 	for ordinal := range results {
-		results[ordinal].problem = status.True(status.ReconcileSucceeded, "")
+		results[ordinal].serving = status.True(status.ReconcileSucceeded, "")
 		switch pod := pods[named.PodName(instance.Name, ordinal)]; {
 		case pod == nil:
 		case inventory.HasRunningSidecar(pod):
@@ -189,7 +189,7 @@ func (c *Checker) AddKnown(ctx context.Context, instance *v1beta1.Bind9Instance,
 	}
 	for ordinal := range int(named.Replicas(instance)) {
 		name := named.PodName(instance.Name, ordinal)
-		facts.Pods = append(facts.Pods, status.PodFacts{Name: name, Pod: pods[name], Problem: status.True(status.ReconcileSucceeded, "")})
+		facts.Pods = append(facts.Pods, status.PodFacts{Name: name, Pod: pods[name], Serving: status.True(status.ReconcileSucceeded, "")})
 	}
 	return nil
 }
@@ -239,7 +239,7 @@ func (c *Checker) checkPod(ctx context.Context, instance *v1beta1.Bind9Instance,
 		result.cause = c.findCause(client.ObjectKeyFromObject(instance), pod, gate, list, zones)
 	}
 	result.unloaded = c.unloadedZones(ctx, gate, sidecar, list)
-	result.problem, result.err = verdict, c.setGate(ctx, pod, open, verdict)
+	result.serving, result.err = verdict, c.setGate(ctx, pod, open, verdict)
 	return result
 }
 

@@ -28,7 +28,7 @@ const mountTolerance = 5 * time.Second
 
 // checkMounts finds out what a pod waits for that is mounting.
 func (c *Checker) checkMounts(ctx context.Context, pod *corev1.Pod) podResult {
-	result := podResult{problem: status.True(status.ReconcileSucceeded, ""), requeue: mountTolerance}
+	result := podResult{serving: status.True(status.ReconcileSucceeded, ""), requeue: mountTolerance}
 	if c.now().Sub(pod.CreationTimestamp.Time) >= mountTolerance {
 		result.missing, result.err = c.missingMount(ctx, pod)
 	}

@@ -47,9 +47,9 @@ func sidecarProblem(err error, gate *readinessGate, pod *corev1.Pod, wasReady bo
 	answer := &bindcar.Error{Reason: status.BindcarUnreachable, Message: "cannot connect to Bindcar API"}
 	transient := !errors.As(err, &answer) || answer.Transient()
 	since, retry := gate.sidecarFailed(transient, now)
-	result := podResult{problem: status.False(answer.Reason, answer.Sentence()), requeue: retry, terminal: !transient}
+	result := podResult{serving: status.False(answer.Reason, answer.Sentence()), requeue: retry, terminal: !transient}
 	if transient && since < errorTolerance && wasReady && status.PodReady(pod) {
-		result.problem = status.True(status.ReconcileSucceeded, "")
+		result.serving = status.True(status.ReconcileSucceeded, "")
 	}
 	return result
 }

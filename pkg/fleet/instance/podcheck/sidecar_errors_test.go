@@ -57,7 +57,7 @@ func TestSidecarErrors(t *testing.T) {
 					continue
 				}
 				got := sidecarProblem(at.err, g, pod, c.wasReady, begin.Add(at.at))
-				if good := got.problem.Holds(); good != (at.reason == "") || !good && got.problem.Reason != at.reason || got.requeue != at.wait || got.terminal != at.terminal {
+				if good := got.serving.Holds(); good != (at.reason == "") || !good && got.serving.Reason != at.reason || got.requeue != at.wait || got.terminal != at.terminal {
 					t.Errorf("look %d: %+v", i, got)
 				}
 			}

@@ -170,7 +170,7 @@ func (f *faultyPod) look(pod *corev1.Pod, zones ...*v1beta1.DNSZone) v1beta1.Bin
 	if err != nil {
 		f.Fatal(err)
 	}
-	return status.Instance(instance.Status, status.InstanceFacts{Problem: status.True("", ""), Pods: checked.Pods, Failure: checked.Failure}, f.clock)
+	return status.Instance(instance.Status, status.InstanceFacts{Configured: status.True("", ""), Pods: checked.Pods, Failure: checked.Failure}, f.clock)
 }
 
 func (f *faultyPod) setFault(fault func(http.ResponseWriter, *http.Request) bool) {

@@ -15,7 +15,7 @@ import (
 func (c *Checker) explainByUpstream(ctx context.Context, instance *v1beta1.Bind9Instance, zones []*v1beta1.DNSZone, pods []status.PodFacts) error {
 	lacking := false
 	for _, pod := range pods {
-		lacking = lacking || pod.Problem.Reason == status.ReasonProgressing && !pod.Problem.Holds()
+		lacking = lacking || pod.Serving.Reason == status.ReasonProgressing && !pod.Serving.Holds()
 	}
 	if !lacking || instance.Spec.Role.Normalize() == v1beta1.RolePrimary {
 		return nil
@@ -29,8 +29,8 @@ func (c *Checker) explainByUpstream(ctx context.Context, instance *v1beta1.Bind9
 		return nil
 	}
 	for i := range pods {
-		if problem := &pods[i].Problem; problem.Reason == status.ReasonProgressing {
-			*problem = status.LoadingBecause(*problem, status.NoPrimaryReady(declaration.DNSName(zone)))
+		if serving := &pods[i].Serving; serving.Reason == status.ReasonProgressing {
+			*serving = status.LoadingBecause(*serving, status.NoPrimaryReady(declaration.DNSName(zone)))
 		}
 	}
 	return nil
