@@ -44,8 +44,10 @@ func (f *clusterAPIFixture) lateNetwork() {
 	f.apply("apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: WorkspaceTemplateApply\nmetadata: {name: late-vpc}\nspec: {writeConnectionSecretToRef: {name: vpc, namespace: " + f.namespace + "}}\n")
 	f.patchStatus("workspacetemplateapply/late-vpc", workspaceReady)
 	f.kubectl("create", "rolebinding", "connection", "--clusterrole=lockstep-cluster-api-connection", "--serviceaccount="+system+":lockstep-controller")
+	f.lookAgain(network, "workspace")
 	f.waitMissed(network, "there is no Secret vpc of type connection.crossplane.io/v1alpha1 with the ID of a network in vpc_id yet")
 	f.apply("apiVersion: v1\nkind: Secret\nmetadata: {name: vpc}\ntype: connection.crossplane.io/v1alpha1\nstringData: {vpc_id: vpc-123456789}\n")
+	f.lookAgain(network, "secret")
 	f.waitShown(network, "{.status['phase','ready','vpcId','endpoint','initialization.provisioned','failureDomains']}", `Ready true vpc-123456789 10.0.0.1:6443 true [{"controlPlane":true,"name":"a"}]`)
 	f.waitSummary(network, "Ready", "True", "Ready", "the network vpc-123456789 is ready, and the API server is at 10.0.0.1:6443")
 	f.waitShown(network, `{.status.conditions[?(@.type=="Stalled")].type}`, "")
@@ -124,7 +126,8 @@ func (f *clusterAPIFixture) errorsThatMayPass() {
 	permit := func(rules string) { kube.Kubectl(f, "", "patch", role, "--type=merge", "-p", `{"rules":`+rules+"}") }
 	f.Cleanup(func() { permit(rules) })
 	permit(strings.ReplaceAll(rules, `"workspacetemplateapplies"`, `"nothing"`))
-	f.kubectl("annotate", network, plane, "look=again")
+	f.lookAgain(network, "role")
+	f.lookAgain(plane, "role")
 	f.waitCondition(network, "VPCReady", "Unknown", "WorkspaceUnread")
 	f.waitCondition(plane, "WorkspaceReady", "Unknown", "WorkspaceUnread")
 	for object, shown := range before {
@@ -144,6 +147,12 @@ func (f *clusterAPIFixture) waitMissed(object, what string) {
 	f.waitSummary(object, "Ready", "False", "ProgressDeadlineExceeded", what+" after 2s")
 	f.waitSummary(object, "Stalled", "True", "ProgressDeadlineExceeded", what+" after 2s")
 	f.waitShown(object, "{.status['phase','ready','failureReason']}", "Failed false")
+}
+
+// lookAgain has an object looked at now: the workspace of one that is Failed is looked at every half minute only.
+func (f *clusterAPIFixture) lookAgain(object, because string) {
+	f.Helper()
+	f.kubectl("annotate", "--overwrite", object, "look="+because)
 }
 
 // waitPhase waits until a control plane is Failed or Ready, and all conditions that follow from it.
