@@ -22,10 +22,12 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/ledger"
+	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -397,4 +399,45 @@ func TestGuardOfAnOwner(t *testing.T) {
 	berlin.zones.Set(berlin.zone)
 	berlin.pass()
 	berlin.holds(keep, "192.0.2.3")
+}
+
+// lookAfter is an update client after whose updates somebody looks at the servers.
+type lookAfter struct {
+	updateClient
+	look func()
+}
+
+func (l lookAfter) Apply(ctx context.Context, to rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
+	defer l.look()
+	return l.updateClient.Apply(ctx, to, changes, have, want)
+}
+
+// A zone whose provider is replaced by another one at the same server, or at a new one, is served without a gap: its values are taken over before the former
+// provider's go.
+func TestOwnerChangesTheProvider(t *testing.T) {
+	berlin, _, outside := newOwners(t, "")
+	berlin.zones.Set(berlin.a("app", 1, "192.0.2.1"))
+	berlin.zone = berlin.zone.DeepCopy()
+	berlin.zone.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "corp"}}
+	berlin.zones.Set(berlin.zone)
+	berlin.mustSync()
+	former := berlin.scope.providers[0]
+	berlin.scope.providers, berlin.scope.servers = nil, nil
+	next := berlin.provide("renamed", []*bind.Server{outside})
+	next.Spec.RFC2136.Writers, next.Spec.RFC2136.Ownership, next.Spec.RFC2136.OwnerID = former.Spec.RFC2136.Writers, former.Spec.RFC2136.Ownership, "berlin"
+	berlin.scope.servers = serving.AddProviders(nil, berlin.scope.providers)
+	berlin.zone = berlin.zone.DeepCopy()
+	berlin.zone.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "renamed"}}
+	berlin.zone.Generation++
+	berlin.zones.Set(berlin.zone)
+	updates := 0
+	berlin.updates = lookAfter{berlin.updates, func() { updates++; berlin.holds("app", "192.0.2.1") }}
+	berlin.mustSync()
+	if updates < 2 {
+		t.Errorf("%d updates", updates)
+	}
+	set, _ := berlin.look(outside).Get(rrset.Key{Name: "app._lockstep." + rigZone, Type: dns.TypeTXT})
+	if len(set.Rdata) != 1 || !strings.Contains(set.Rdata[0], "berlin/dns/renamed") {
+		t.Errorf("the ledger is %s", set)
+	}
 }
