@@ -231,12 +231,16 @@ func TestOwnerLeavesAProvider(t *testing.T) {
 // name is there.
 func TestOwnerLeavesAProviderBeforeAStart(t *testing.T) {
 	for name, c := range map[string]struct {
-		isDeleted, isTakenOver bool
-		want                   []string
+		isDeleted bool
+		// others are the providers of other zones of that name, in the order in which they came.
+		others [][]string
+		want   []string
 	}{
-		"nobody takes over":       {false, false, []string{"192.0.2.2"}},
-		"the zone is deleted":     {true, false, []string{"192.0.2.2"}},
-		"another zone takes over": {false, true, []string{"192.0.2.1", "192.0.2.2"}},
+		"nobody takes over":               {false, nil, []string{"192.0.2.2"}},
+		"the zone is deleted":             {true, nil, []string{"192.0.2.2"}},
+		"another zone takes over":         {false, [][]string{{"corp"}}, []string{"192.0.2.1", "192.0.2.2"}},
+		"the other zone is nowhere":       {false, [][]string{{"more"}, {"corp", "more"}}, []string{"192.0.2.2"}},
+		"so is that beside a deleted one": {true, [][]string{{"more"}, {"corp", "more"}}, []string{"192.0.2.2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			berlin, paris, _ := newOwners(t, "")
@@ -248,9 +252,12 @@ func TestOwnerLeavesAProviderBeforeAStart(t *testing.T) {
 			berlin.zone = berlin.zone.DeepCopy()
 			berlin.zone.Status.Providers = []v1beta1.ZoneProvider{{Name: "corp"}, {Name: "gone"}}
 			berlin.zones.Set(berlin.zone)
-			if c.isTakenOver {
-				other := berlin.zone.DeepCopy()
-				other.Name, other.UID, other.Spec.ProviderRefs = "other", "other", []v1beta1.ProviderReference{{Name: "corp"}}
+			for i, providers := range c.others {
+				other := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: fmt.Sprint("other", i), CreationTimestamp: metav1.Unix(int64(i+1), 0)}}
+				other.UID, other.Spec.ZoneName = types.UID(other.Name), berlin.zone.Spec.ZoneName
+				for _, at := range providers {
+					other.Spec.ProviderRefs = append(other.Spec.ProviderRefs, v1beta1.ProviderReference{Name: at})
+				}
 				berlin.zones.Set(other)
 			}
 			berlin.scope.fleet = membership.NewFleet(membership.FleetObjects{DNSProviders: berlin.scope.providers}, "")
@@ -412,32 +419,35 @@ func (l lookAfter) Apply(ctx context.Context, to rfc2136.Target, changes plan.Ch
 	return l.updateClient.Apply(ctx, to, changes, have, want)
 }
 
-// A zone whose provider is replaced by another one at the same server, or at a new one, is served without a gap: its values are taken over before the former
-// provider's go.
+// A zone whose provider is replaced by another one at the same server is served without a gap: its values are claimed anew before the former
+// claims go. While the new provider does not take them, they stay.
 func TestOwnerChangesTheProvider(t *testing.T) {
-	berlin, _, outside := newOwners(t, "")
-	berlin.zones.Set(berlin.a("app", 1, "192.0.2.1"))
-	berlin.zone = berlin.zone.DeepCopy()
-	berlin.zone.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "corp"}}
-	berlin.zones.Set(berlin.zone)
-	berlin.mustSync()
-	former := berlin.scope.providers[0]
-	berlin.scope.providers, berlin.scope.servers = nil, nil
-	next := berlin.provide("renamed", []*bind.Server{outside})
-	next.Spec.RFC2136.Writers, next.Spec.RFC2136.Ownership, next.Spec.RFC2136.OwnerID = former.Spec.RFC2136.Writers, former.Spec.RFC2136.Ownership, "berlin"
-	berlin.scope.servers = serving.AddProviders(nil, berlin.scope.providers)
-	berlin.zone = berlin.zone.DeepCopy()
-	berlin.zone.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "renamed"}}
-	berlin.zone.Generation++
-	berlin.zones.Set(berlin.zone)
+	r, _, outside := newOwners(t, "")
 	updates := 0
-	berlin.updates = lookAfter{berlin.updates, func() { updates++; berlin.holds("app", "192.0.2.1") }}
-	berlin.mustSync()
-	if updates < 2 {
-		t.Errorf("%d updates", updates)
+	r.updates = lookAfter{r.updates, func() { updates++; r.holds("app", "192.0.2.1") }}
+	nameProvider := func(name string) {
+		r.scope.providers, r.scope.servers = nil, nil
+		p := r.provide(name, []*bind.Server{outside})
+		p.Spec.RFC2136.Writers, p.Spec.RFC2136.Ownership, p.Spec.RFC2136.OwnerID = v1beta1.WritersShared, v1beta1.OwnershipValues, "berlin"
+		r.scope.servers = serving.AddProviders(nil, r.scope.providers)
+		r.zone = r.zone.DeepCopy()
+		r.zone.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: name}}
+		r.zone.Generation++
+		r.zones.Set(r.zone)
 	}
-	set, _ := berlin.look(outside).Get(rrset.Key{Name: "app._lockstep." + rigZone, Type: dns.TypeTXT})
-	if len(set.Rdata) != 1 || !strings.Contains(set.Rdata[0], "berlin/dns/renamed") {
-		t.Errorf("the ledger is %s", set)
+	r.zones.Set(r.a("app", 1, "192.0.2.1"))
+	nameProvider("corp")
+	r.mustSync()
+	nameProvider("next")
+	r.setKeys("next", &wire.Key{Name: "unknown.", Algorithm: dns.HmacSHA256, Secret: "c2VjcmV0"}, &outside.Transfer)
+	if p := r.pass(); p.event.Problem.Holds() {
+		t.Error("the zone is with a provider that does not take it")
+	}
+	r.holds("app", "192.0.2.1")
+	r.setKeys("next", &outside.Update, &outside.Transfer)
+	r.mustSync()
+	set, _ := r.look(outside).Get(rrset.Key{Name: "app._lockstep." + rigZone, Type: dns.TypeTXT})
+	if len(set.Rdata) != 1 || !strings.Contains(set.Rdata[0], "berlin/dns/next") || updates < 3 {
+		t.Errorf("after %d updates, the claims are %s", updates, set)
 	}
 }

@@ -161,7 +161,7 @@ func (p zonePass) withdraw(ctx context.Context) (servers []statuswriter.ServerOu
 		}
 	}
 	for _, at := range stored {
-		if failed := p.clearBackends(ctx, scope{zone: p.zone, providers: []*v1beta1.DNSProvider{at}}, p.dnsName()); failed != nil {
+		if failed := p.clearBackends(ctx, scope{zone: p.zone, fleet: p.fleet, providers: []*v1beta1.DNSProvider{at}}, p.dnsName()); failed != nil {
 			backends, err = append(backends, statuswriter.BackendOutcome{Provider: at.Name, Err: failed}), errors.Join(err, failed)
 		}
 	}
@@ -231,7 +231,7 @@ func (e edges) formerHosts(s scope, state *zoneState) []host.Host {
 }
 
 // leaveFormerHosts deletes what the zone has on servers of providers that it does not name any more. Where another zone of that name takes over,
-// it deletes what is not its own.
+// it deletes what is not its own. It comes after the zone is elsewhere: another provider may be at the same server, and claim the same values.
 func (p zonePass) leaveFormerHosts(ctx context.Context) error {
 	if p.isPaused() {
 		return nil
@@ -242,7 +242,7 @@ func (p zonePass) leaveFormerHosts(ctx context.Context) error {
 		if slices.ContainsFunc(p.providers, isNamed) {
 			continue
 		}
-		if p.isTakenOverAt(p.zone, h) {
+		if p.isTakenOver(p.scope, providerOf(h)) {
 			delete(p.state.owned, id)
 			continue
 		}
@@ -266,12 +266,11 @@ func (e edges) hostsToClear(s scope, state *zoneState) []host.Host {
 		}
 	}
 	return slices.DeleteFunc(slices.AppendSeq(hosts, maps.Values(former)), func(h host.Host) bool {
-		return h.At().Owner != "" && e.isTakenOverAt(s.zone, h)
+		return h.At().Owner != "" && e.isTakenOver(s, providerOf(h))
 	})
 }
 
-// isTakenOverAt is isTakenOver for the provider of a host.
-func (e edges) isTakenOverAt(zone *v1beta1.DNSZone, h host.Host) bool {
-	at := h.At()
-	return e.isTakenOver(zone, &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Provider}})
+// providerOf names the DNSProvider of a host.
+func providerOf(h host.Host) client.ObjectKey {
+	return client.ObjectKey{Namespace: h.At().Namespace, Name: h.At().Provider}
 }
