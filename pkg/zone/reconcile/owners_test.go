@@ -451,3 +451,23 @@ func TestOwnerChangesTheProvider(t *testing.T) {
 		t.Errorf("after %d updates, the claims are %s", updates, set)
 	}
 }
+
+// A zone that goes right after a key of its provider was replaced takes its values along: a key that the server refuses is read again for the next
+// try.
+func TestOwnerLeavesWithAReplacedKey(t *testing.T) {
+	for _, replaced := range []string{"corp-update", "corp-transfer"} {
+		r, _, outside := newOwners(t, "")
+		r.zones.Set(r.a("app", 1, "192.0.2.1"))
+		r.mustSync()
+		stored := map[string]*wire.Key{"corp-update": &outside.Update, "corp-transfer": &outside.Transfer}
+		r.keys.Cache = tsigkey.NewCache(func(_ context.Context, secret types.NamespacedName) (*wire.Key, error) { return stored[secret.Name], nil }, time.Hour, 0)
+		r.keys.Set(types.NamespacedName{Namespace: "dns", Name: replaced}, &wire.Key{Name: "former.", Algorithm: dns.HmacSHA256, Secret: "c2VjcmV0"})
+		if err := deleteFromHosts(t.Context(), r.hosts()); err == nil {
+			t.Errorf("the server takes a former key of %s", replaced)
+		}
+		if err := deleteFromHosts(t.Context(), r.hosts()); err != nil {
+			t.Errorf("after the key of %s was replaced: %v", replaced, err)
+		}
+		r.holds("app")
+	}
+}
