@@ -460,7 +460,9 @@ func TestOwnerLeavesWithAReplacedKey(t *testing.T) {
 		r.zones.Set(r.a("app", 1, "192.0.2.1"))
 		r.mustSync()
 		stored := map[string]*wire.Key{"corp-update": &outside.Update, "corp-transfer": &outside.Transfer}
-		r.keys.Cache = tsigkey.NewCache(func(_ context.Context, secret types.NamespacedName) (*wire.Key, error) { return stored[secret.Name], nil }, time.Hour, 0)
+		r.keys.Cache = tsigkey.NewCache(func(_ context.Context, secret types.NamespacedName) (*wire.Key, error) {
+			return stored[secret.Name], nil
+		}, time.Hour, 0)
 		r.keys.Set(types.NamespacedName{Namespace: "dns", Name: replaced}, &wire.Key{Name: "former.", Algorithm: dns.HmacSHA256, Secret: "c2VjcmV0"})
 		if err := deleteFromHosts(t.Context(), r.hosts()); err == nil {
 			t.Errorf("the server takes a former key of %s", replaced)
