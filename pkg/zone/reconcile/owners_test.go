@@ -452,6 +452,48 @@ func TestOwnerChangesTheProvider(t *testing.T) {
 	}
 }
 
+// A provider under another owner, or of another kind, has nobody any more who takes back what the zone has there: it goes when the zone is
+// elsewhere. While the provider does not exist, all stays.
+func TestOwnerIsNoMore(t *testing.T) {
+	for name, change := range map[string]func(*v1beta1.DNSProvider){
+		"another owner": func(p *v1beta1.DNSProvider) { p.UID, p.Spec.RFC2136.OwnerID = "again", "london" },
+		"another kind": func(p *v1beta1.DNSProvider) {
+			p.Spec = v1beta1.DNSProviderSpec{CoreDNS: &v1beta1.CoreDNSProvider{}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, paris, outside := newOwners(t, "")
+			r.zone = r.zone.DeepCopy()
+			r.zone.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "corp"}}
+			r.zones.Set(r.zone)
+			for i, owner := range []*rig{r, paris} {
+				owner.zones.Set(owner.a("app", 1, fmt.Sprintf("192.0.2.%d", i+1)))
+				owner.mustSync()
+			}
+			was := r.scope.providers[0]
+			set := func(p *v1beta1.DNSProvider) {
+				r.scope.providers = []*v1beta1.DNSProvider{p}
+				_, servers := r.byBackend(r.scope.providers)
+				r.scope.servers = serving.AddProviders(nil, servers)
+			}
+			r.backends = &fakeBackend{sets: plan.Map{}, ours: map[rrset.Key]bool{}}
+			set(&v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "corp"}})
+			r.pass()
+			r.holds("app", "192.0.2.1", "192.0.2.2")
+			next := was.DeepCopy()
+			change(next)
+			set(next)
+			r.pass()
+			for set := range r.look(outside).All() {
+				if set.Type == dns.TypeTXT && strings.Contains(fmt.Sprint(set.Rdata), "berlin/") {
+					t.Errorf("claims are left: %s", set)
+				}
+			}
+			paris.mustSync()
+		})
+	}
+}
+
 // A zone that goes right after a key of its provider was replaced takes its values along: a key that the server refuses is read again for the next
 // try.
 func TestOwnerLeavesWithAReplacedKey(t *testing.T) {
