@@ -220,7 +220,8 @@ var errTooMany = errors.New("too many reads at once")
 
 // read reads, unless there was no answer a while ago.
 func (s *liveClient) read(ctx context.Context, read func(context.Context) error) {
-	if time.Now().UnixNano() < s.retryAt.Load() {
+	// What is further off was noted before the clock was set back.
+	if left := time.Duration(s.retryAt.Load() - time.Now().UnixNano()); left > 0 && left <= s.retryAfter {
 		return
 	}
 	err := read(ctx)

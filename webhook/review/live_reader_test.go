@@ -144,6 +144,10 @@ func TestStoredLeavesAServerInTroubleAlone(t *testing.T) {
 	if n := asked.Load(); n != 1 {
 		t.Errorf("asked %d times, want once", n)
 	}
+	s.retryAt.Add(int64(24 * time.Hour)) // The clock is set back.
+	if _ = s.liveZones(t.Context(), "dns"); asked.Load() != 2 {
+		t.Error("left alone for a day")
+	}
 }
 
 // A user who went away says nothing of the API server.

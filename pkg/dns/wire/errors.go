@@ -90,6 +90,13 @@ func (e *Error) RefusesKey() bool {
 	return e.TSIGError != 0 && e.TSIGError != dns.RcodeBadTime || e.Rcode == dns.RcodeNotAuth && errors.Is(e.Err, ErrUnsigned)
 }
 
+// MayConcernKey reports whether an error may be due to a key that is not the server's any more: some servers just refuse what they cannot
+// verify.
+func MayConcernKey(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && (e.TSIGError != 0 || e.Rcode == dns.RcodeNotAuth || e.Rcode == dns.RcodeRefused)
+}
+
 // Transient reports whether the same request may succeed later without a change of specification or Secret: after a time-out, a failed
 // connection, SERVFAIL, with a zone that is not loaded (yet), or with a clock that is off. A refusal by policy, an unknown key, a wrong
 // secret, a transfer beyond a limit and a request that cannot be built are terminal.

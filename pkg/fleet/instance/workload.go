@@ -80,6 +80,10 @@ func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance,
 			return result, err
 		}
 	}
+	// It comes first: nobody can reach sidecars any more whose certificate ends while something else is wrong with the instance.
+	if err := w.ensureCertificate(ctx, workload); err != nil {
+		return result, err
+	}
 	if err := w.ensureKeys(ctx, instance, cluster, &result); err != nil {
 		return result, err
 	}
@@ -95,9 +99,6 @@ func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance,
 		return result, err
 	}
 	if err := w.applyService(ctx, workload, &result); err != nil {
-		return result, err
-	}
-	if err := w.ensureCertificate(ctx, workload); err != nil {
 		return result, err
 	}
 	if err := w.Children.Apply(ctx, workload.DisruptionBudget(cluster.OwnerReference())); err != nil {

@@ -221,8 +221,7 @@ func (p *ensurePass) patchSecret(ctx context.Context, secret *corev1.Secret, dat
 
 // isRotationDue reports whether a key that was made here has reached the age at which it is replaced.
 func (p *ensurePass) isRotationDue(ring named.Keyring, source *corev1.Secret) bool {
-	at := ring.RotateAt(p.owner.settings.Rotation)
-	return at != nil && !p.now.Before(at.Time) && metav1.IsControlledBy(source, p.owner)
+	return ring.IsDue(p.owner.settings.Rotation, p.now) && metav1.IsControlledBy(source, p.owner)
 }
 
 // replaceKey puts a new key into a Secret that was made here. The ring follows it as it follows a user's change.

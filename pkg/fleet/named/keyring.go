@@ -146,10 +146,17 @@ func ringKey(key *wire.Key, name string, now time.Time) RingKey {
 	return RingKey{Name: name, Given: key.Name, Algorithm: key.Algorithm, Secret: key.Secret, Since: now.UTC().Truncate(time.Second)}
 }
 
-// addKey puts a key into the ring under a name that no server has heard of.
+// addKey puts a key into the ring under a name that no server has heard of. It is younger than the others, whatever the clock was when they came.
 func (r *Keyring) addKey(key *wire.Key, now time.Time) error {
 	label, err := randomBytes(4)
-	r.Keys = append(slices.Clone(r.Keys), ringKey(key, "k"+hex.EncodeToString(label)+"."+key.Name, now))
+	added := ringKey(key, "k"+hex.EncodeToString(label)+"."+key.Name, now)
+	r.Keys = slices.Clone(r.Keys)
+	for i := range r.Keys {
+		if latest := added.Since.Add(-time.Second); r.Keys[i].Since.After(latest) {
+			r.Keys[i].Since = latest
+		}
+	}
+	r.Keys = append(r.Keys, added)
 	return err
 }
 

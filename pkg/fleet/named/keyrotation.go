@@ -50,6 +50,8 @@ func (r Keyring) Follow(role KeyRole, source *wire.Key, facts KeyFacts, now time
 	case at > 0 && facts.Loaded(r.Keys[at].Name):
 		next.Keys = []RingKey{r.Keys[at], r.Keys[0]}
 		next.SwitchedAt, next.Switches = now.UTC().Truncate(time.Second), r.Switches+1
+	case at <= 0 && r.SwitchedAt.After(now): // The clock was ahead then: the grace begins anew, or it might take years.
+		next.SwitchedAt = now.UTC().Truncate(time.Second)
 	case at <= 0 && idle():
 		next.Keys = slices.Clone(r.Keys[:1])
 	default:
@@ -78,6 +80,12 @@ func (r Keyring) RotateAt(settings v1beta1.RNDCKeyConfig) *metav1.Time {
 		return nil
 	}
 	return new(metav1.NewTime(r.Keys[0].Since.Add(interval)))
+}
+
+// IsDue reports whether the ring's key is due to be replaced. So is one that came while the clock was ahead.
+func (r Keyring) IsDue(settings v1beta1.RNDCKeyConfig, now time.Time) bool {
+	at := r.RotateAt(settings)
+	return at != nil && (!now.Before(at.Time) || now.Before(r.Keys[0].Since))
 }
 
 // Rotation returns the ring's history and future for an instance's status. own says that the key is not a user's.

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/layout"
@@ -209,5 +210,46 @@ func TestFollowWaits(t *testing.T) {
 	step(false, "at rest")
 	if !ring.Settled(fresh) || ring.Switches != 1 || !ring.SwitchedAt.Equal(ringEpoch) {
 		t.Errorf("the ring is %v", ring.Names())
+	}
+}
+
+// TestFollowWhenTheClockIsSetBack: a rotation that began while the clock was a year ahead goes on, and neither does the next one come a year late
+// nor take a name from the key that has it.
+func TestFollowWhenTheClockIsSetBack(t *testing.T) {
+	const ahead = 365 * 24 * time.Hour
+	settings := v1beta1.RNDCKeyConfig{AutoRotate: true, RotateAfter: "24h"}
+	facts := named.KeyFacts{Loaded: func(string) bool { return true }, Signing: func(string) bool { return true }}
+	ring, err := named.NewKeyring(named.KeyUpdate, sourceKey("a.", "YQ=="), ringEpoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	follow := func(secret string, now time.Time) {
+		t.Helper()
+		if ring, _, err = ring.Follow(named.KeyUpdate, sourceKey("a.", secret), facts, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := ringEpoch.Add(ahead)
+	follow("Yg==", now) // accept
+	follow("Yg==", now) // switch
+	now = ringEpoch.Add(time.Hour)
+	follow("Yg==", now)
+	if follow("Yg==", now.Add(named.KeyGrace-time.Second)); len(ring.Keys) != 2 {
+		t.Fatal("the former key is dropped within its grace")
+	}
+	if follow("Yg==", now.Add(named.KeyGrace)); len(ring.Keys) != 1 || !ring.IsDue(settings, now) {
+		t.Fatalf("after the grace: %v, due %v", ring.Names(), ring.IsDue(settings, now))
+	}
+	follow("Yw==", now)
+	accepted := map[string]string{}
+	for _, found := range clause.FindAllStringSubmatch(ring.Clauses(named.KeyUpdate), -1) {
+		accepted[found[1]] = found[2]
+	}
+	if accepted["a."] != "Yg==" {
+		t.Errorf("the name that was given is the next key's already: %v", accepted)
+	}
+	follow("Yw==", now)
+	if follow("Yw==", now.Add(named.KeyGrace)); len(ring.Keys) != 1 || ring.IsDue(settings, now.Add(23*time.Hour)) || !ring.IsDue(settings, now.Add(24*time.Hour)) {
+		t.Errorf("after the next rotation: %v, since %s", ring.Names(), ring.Keys[0].Since)
 	}
 }

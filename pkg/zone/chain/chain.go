@@ -156,6 +156,7 @@ func Decide(last *v1beta1.SecureDelegation, f Facts) Decision {
 		d.next.Parents = append(d.next.Parents, p.UID)
 	}
 	slices.Sort(d.next.Parents)
+	d.correctTimes()
 	d.followKeys()
 	d.choose()
 	d.noteAbsence()
@@ -173,6 +174,21 @@ type decider struct {
 	Facts
 	next *v1beta1.SecureDelegation
 	seen sight
+}
+
+// correctTimes has nothing be waited for that was noted while the clock was ahead, maybe by years. Nothing of it can have been later than now.
+func (d *decider) correctTimes() {
+	now := metav1.NewTime(d.Now.Truncate(time.Second))
+	correct := func(t *metav1.Time) {
+		if t != nil && t.After(now.Time) {
+			*t = now
+		}
+	}
+	correct(d.next.AbsentSince)
+	for i := range d.next.Keys {
+		correct(&d.next.Keys[i].ServedSince)
+		correct(d.next.Keys[i].ChangedAt)
+	}
 }
 
 // followKeys takes over which keys the zone's servers have.

@@ -100,6 +100,29 @@ func TestRecordsComeAfterTheHighestTTL(t *testing.T) {
 	}
 }
 
+// What was noted while the clock was a year ahead delays nothing by a year.
+func TestClockSetBack(t *testing.T) {
+	const ahead = 365 * 24 * time.Hour
+	s := begin(t)
+	s.Now = s.Now.Add(ahead)
+	s.after(0, status.DSPending)
+	s.after(-ahead, status.DSPending)
+	s.after(59*time.Minute, status.DSPending)
+	s.after(2*time.Minute, status.DSPending, old)
+	s.parent([]string{old}, []string{old})
+	s.after(time.Minute, status.DSPublished, old)
+	Told(s.last, old, true)
+	s.Zone.Ends = true
+	s.parent(nil, nil)
+	s.after(ahead, status.DSWithdrawing)
+	if d := s.after(-ahead, status.DSWithdrawing); d.Delegation.SigningMayEnd {
+		t.Fatal("signing ends within the TTL")
+	}
+	if d := s.after(12*time.Minute, status.DSAbsent); !d.Delegation.SigningMayEnd {
+		t.Fatalf("%+v", d)
+	}
+}
+
 // A server that is silent lacks nothing that anybody knows of.
 func TestSilentParent(t *testing.T) {
 	s := published(t)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -240,4 +241,30 @@ func mustScope(t *testing.T, p *platform, z *v1beta1.DNSZone) scope {
 		t.Fatalf("%d servers, %v", len(s.servers), err)
 	}
 	return s
+}
+
+// A pass over a zone below has no part in what is kept of a zone above: that may change at the same time, and nobody would forget it of a zone
+// that is gone, or has been made again.
+func TestZonesAboveKeepTheirStates(t *testing.T) {
+	p := newPlatform(t)
+	above := p.declare("above", "example.test", "shared", time.Hour, 0)
+	all, err := inventory.Read(t.Context(), p.kube, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.placeAbove(t.Context(), all, []*v1beta1.DNSZone{above}); err != nil {
+		t.Fatal(err)
+	}
+	if _, kept := p.states.Load(membership.KeyOfZone(above)); kept {
+		t.Error("a state is kept of a zone of which there was no pass")
+	}
+	again := above.DeepCopy()
+	again.UID = "again"
+	state := p.states.stateOf(again)
+	if _, err := p.placeAbove(t.Context(), all, []*v1beta1.DNSZone{above}); err != nil {
+		t.Fatal(err)
+	}
+	if p.states.stateOf(again) != state {
+		t.Error("a zone that was made again has lost its state to the former one")
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -105,7 +106,7 @@ func backendProblem(out backend.Outcome) (why, failure status.Verdict) {
 func (e edges) clearBackends(ctx context.Context, s scope, name string) error {
 	var errs []error
 	for _, at := range s.providers {
-		if e.isTakenOver(s.zone, at) {
+		if e.isTakenOver(s, client.ObjectKeyFromObject(at)) {
 			continue
 		}
 		b, err := e.backendOf(ctx, s, at)
@@ -122,10 +123,12 @@ func (e edges) clearBackends(ctx context.Context, s scope, name string) error {
 	return errors.Join(errs...)
 }
 
-// isTakenOver reports whether another zone with the name of one that is going, which stays, is to be at a provider.
-func (e edges) isTakenOver(zone *v1beta1.DNSZone, at *v1beta1.DNSProvider) bool {
-	return slices.ContainsFunc(e.zones.Members.ZonesNamed(zone.Spec.ZoneName), func(o *v1beta1.DNSZone) bool {
-		return membership.KeyOfZone(o) != membership.KeyOfZone(zone) && !v1beta1.IsGoing(o) && membership.RefersTo(o, at)
+// isTakenOver reports whether another zone with the name of one that is going, which stays, is served at a provider.
+func (e edges) isTakenOver(s scope, at client.ObjectKey) bool {
+	provider := &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}}
+	return slices.ContainsFunc(e.zones.Members.ZonesNamed(s.zone.Spec.ZoneName), func(o *v1beta1.DNSZone) bool {
+		return membership.KeyOfZone(o) != s.key() && !v1beta1.IsGoing(o) && membership.RefersTo(o, provider) &&
+			(s.fleet == nil || s.fleet.RefusalOf(o, e.zones.Members) == membership.Refusal{})
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +19,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -175,6 +177,34 @@ func TestBackendIsReadBack(t *testing.T) {
 	store.ignores = false
 	if result, _ := p.run(t.Context()); len(result.event.Released) != 1 || len(store.sets) > 0 {
 		t.Errorf("released %v, left %v", result.event.Released, store.sets)
+	}
+}
+
+// What cannot be held, or is not answered with, has nothing of an object that is deleted: it does not wait for others that declare the same.
+func TestObjectGoesBesideOneThatCannotBeServed(t *testing.T) {
+	p, _ := passOverBackend()
+	twin := func(n int) *v1beta1.ARecord {
+		other := numbered(n, 2)
+		other.Name, other.UID = other.Name+"-twin", other.UID+"-twin"
+		return other
+	}
+	apex := func(name string) *v1beta1.NSRecord {
+		ns := &v1beta1.NSRecord{ObjectMeta: *numbered(1, 1).ObjectMeta.DeepCopy()}
+		ns.Name, ns.UID, ns.Spec.Name, ns.Spec.Nameserver = name, types.UID(name), "@", name+".example.net."
+		return ns
+	}
+	for _, o := range []source.Object{numbered(2, 1), twin(2), apex("ns8"), apex("ns9")} {
+		p.zones.Set(o)
+	}
+	if result, err := p.run(t.Context()); err != nil || len(result.event.Unprogrammed) != 2 {
+		t.Fatalf("unprogrammed %v, %v", result.event.Unprogrammed, err)
+	}
+	gone := apex("ns8")
+	gone.DeletionTimestamp = new(metav1.Now())
+	p.zones.Set(gone)
+	p.zones.Set(deleted(numbered(2, 1)))
+	if result, err := p.run(t.Context()); err != nil || len(result.event.Released) != 2 || len(result.event.Unprogrammed) != 2 {
+		t.Errorf("released %v, unprogrammed %v, %v", result.event.Released, result.event.Unprogrammed, err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -55,6 +56,17 @@ func TestPassReportsWhatServersHoldAndDoNotAnswerWith(t *testing.T) {
 		if !strings.Contains(verdict.Message, "from zone "+child) {
 			t.Errorf("the verdict is %q", verdict.Message)
 		}
+	}
+	// An object that is deleted does not wait for another one that is hidden as well.
+	twin := r.a("cut", 1, "192.0.2.11")
+	twin.Name, twin.UID = "twin", "twin"
+	r.zones.Set(twin)
+	r.pass()
+	twin = twin.DeepCopy()
+	twin.DeletionTimestamp = new(metav1.Now())
+	r.zones.Set(twin)
+	if p := r.pass(); len(p.event.Released) != 1 || p.event.Unprogrammed[rrset.Key{Name: "cut." + rigZone, Type: dns.TypeA}].Reason != status.Shadowed {
+		t.Errorf("released %v beside what is hidden: %v", p.event.Released, p.event.Unprogrammed)
 	}
 	if out, err := r.primary[0].Rndc("delzone", child); err != nil {
 		t.Fatal(out, err)

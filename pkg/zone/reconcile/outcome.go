@@ -31,7 +31,7 @@ func (p zonePass) conclude(declared statuswriter.SyncCompleted, r reconciled) st
 	}
 	event = p.addContent(event, r.Primaries, r.stored)
 	if !r.programmable.Holds() {
-		return event
+		return p.addUnserved(event, r)
 	}
 	event = p.addHeld(event)
 	isStuck := isStuckIn(event)
@@ -43,16 +43,33 @@ func (p zonePass) conclude(declared statuswriter.SyncCompleted, r reconciled) st
 		event.Programmed, event.Failure = p.primaryProblem(failed, len(r.Primaries))
 		event.Released, event.Held = p.holdMoves(failed, len(r.Primaries), isStuck)
 	}
-	if !event.Programmed.Holds() {
-		return event
+	if event.Programmed.Holds() {
+		p.noteSettled(r.Primaries, event.Serial)
+		event.Released = p.release(event.Servers, isStuck)
 	}
-	p.noteSettled(r.Primaries, event.Serial)
-	for key, verdict := range r.hidden {
-		if !isStuck(key) {
-			event.Unprogrammed[key] = verdict
+	return p.addUnserved(event, r)
+}
+
+// addUnserved adds what hosts cannot hold, or hold and do not answer with. They have nothing else of it: what leaves need not wait for that.
+func (p zonePass) addUnserved(event statuswriter.SyncCompleted, r reconciled) statuswriter.SyncCompleted {
+	add := func(verdicts map[rrset.Key]status.Verdict) {
+		for key, verdict := range verdicts {
+			if _, stuck := event.Unprogrammed[key]; !stuck {
+				event.Unprogrammed[key] = verdict
+			}
 		}
 	}
-	event.Released = p.release(event.Servers, isStuck)
+	for _, q := range r.Primaries {
+		if q.Err == nil {
+			add(p.apexOf(q.Host.Apex))
+		}
+	}
+	for _, out := range r.stored {
+		if add(out.Unsupported); out.Err == nil {
+			add(p.apexOf(func(string) string { return fmt.Sprintf("DNSProvider %s: %s", out.Name, out.Apex) }))
+		}
+	}
+	add(r.hidden)
 	return event
 }
 
@@ -128,12 +145,10 @@ func (p zonePass) addStored(event statuswriter.SyncCompleted, stored []backend.O
 		if event.Foreign == 0 {
 			event.Foreign, event.ForeignSample = out.Foreign, out.ForeignSample
 		}
-		if out.Err == nil {
-			maps.Copy(event.Unprogrammed, p.apexOf(func(string) string { return fmt.Sprintf("DNSProvider %s: %s", out.Name, out.Apex) }))
-			continue
+		if out.Err != nil {
+			why, failure := backendProblem(out)
+			event.Programmed, event.Failure = why, cmp.Or(failure, event.Failure)
 		}
-		why, failure := backendProblem(out)
-		event.Programmed, event.Failure = why, cmp.Or(failure, event.Failure)
 	}
 	return event
 }

@@ -22,10 +22,12 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/ledger"
+	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -229,12 +231,16 @@ func TestOwnerLeavesAProvider(t *testing.T) {
 // name is there.
 func TestOwnerLeavesAProviderBeforeAStart(t *testing.T) {
 	for name, c := range map[string]struct {
-		isDeleted, isTakenOver bool
-		want                   []string
+		isDeleted bool
+		// others are the providers of other zones of that name, in the order in which they came.
+		others [][]string
+		want   []string
 	}{
-		"nobody takes over":       {false, false, []string{"192.0.2.2"}},
-		"the zone is deleted":     {true, false, []string{"192.0.2.2"}},
-		"another zone takes over": {false, true, []string{"192.0.2.1", "192.0.2.2"}},
+		"nobody takes over":               {false, nil, []string{"192.0.2.2"}},
+		"the zone is deleted":             {true, nil, []string{"192.0.2.2"}},
+		"another zone takes over":         {false, [][]string{{"corp"}}, []string{"192.0.2.1", "192.0.2.2"}},
+		"the other zone is nowhere":       {false, [][]string{{"more"}, {"corp", "more"}}, []string{"192.0.2.2"}},
+		"so is that beside a deleted one": {true, [][]string{{"more"}, {"corp", "more"}}, []string{"192.0.2.2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			berlin, paris, _ := newOwners(t, "")
@@ -246,9 +252,12 @@ func TestOwnerLeavesAProviderBeforeAStart(t *testing.T) {
 			berlin.zone = berlin.zone.DeepCopy()
 			berlin.zone.Status.Providers = []v1beta1.ZoneProvider{{Name: "corp"}, {Name: "gone"}}
 			berlin.zones.Set(berlin.zone)
-			if c.isTakenOver {
-				other := berlin.zone.DeepCopy()
-				other.Name, other.UID, other.Spec.ProviderRefs = "other", "other", []v1beta1.ProviderReference{{Name: "corp"}}
+			for i, providers := range c.others {
+				other := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: fmt.Sprint("other", i), CreationTimestamp: metav1.Unix(int64(i+1), 0)}}
+				other.UID, other.Spec.ZoneName = types.UID(other.Name), berlin.zone.Spec.ZoneName
+				for _, at := range providers {
+					other.Spec.ProviderRefs = append(other.Spec.ProviderRefs, v1beta1.ProviderReference{Name: at})
+				}
 				berlin.zones.Set(other)
 			}
 			berlin.scope.fleet = membership.NewFleet(membership.FleetObjects{DNSProviders: berlin.scope.providers}, "")
@@ -397,4 +406,112 @@ func TestGuardOfAnOwner(t *testing.T) {
 	berlin.zones.Set(berlin.zone)
 	berlin.pass()
 	berlin.holds(keep, "192.0.2.3")
+}
+
+// lookAfter is an update client after whose updates somebody looks at the servers.
+type lookAfter struct {
+	updateClient
+	look func()
+}
+
+func (l lookAfter) Apply(ctx context.Context, to rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
+	defer l.look()
+	return l.updateClient.Apply(ctx, to, changes, have, want)
+}
+
+// A zone whose provider is replaced by another one at the same server is served without a gap: its values are claimed anew before the former
+// claims go. While the new provider does not take them, they stay.
+func TestOwnerChangesTheProvider(t *testing.T) {
+	r, _, outside := newOwners(t, "")
+	updates := 0
+	r.updates = lookAfter{r.updates, func() { updates++; r.holds("app", "192.0.2.1") }}
+	nameProvider := func(name string) {
+		r.scope.providers, r.scope.servers = nil, nil
+		p := r.provide(name, []*bind.Server{outside})
+		p.Spec.RFC2136.Writers, p.Spec.RFC2136.Ownership, p.Spec.RFC2136.OwnerID = v1beta1.WritersShared, v1beta1.OwnershipValues, "berlin"
+		r.scope.servers = serving.AddProviders(nil, r.scope.providers)
+		r.zone = r.zone.DeepCopy()
+		r.zone.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: name}}
+		r.zone.Generation++
+		r.zones.Set(r.zone)
+	}
+	r.zones.Set(r.a("app", 1, "192.0.2.1"))
+	nameProvider("corp")
+	r.mustSync()
+	nameProvider("next")
+	r.setKeys("next", &wire.Key{Name: "unknown.", Algorithm: dns.HmacSHA256, Secret: "c2VjcmV0"}, &outside.Transfer)
+	if p := r.pass(); p.event.Programmed.Holds() {
+		t.Error("the zone is with a provider that does not take it")
+	}
+	r.holds("app", "192.0.2.1")
+	r.setKeys("next", &outside.Update, &outside.Transfer)
+	r.mustSync()
+	set, _ := r.look(outside).Get(rrset.Key{Name: "app._lockstep." + rigZone, Type: dns.TypeTXT})
+	if len(set.Rdata) != 1 || !strings.Contains(set.Rdata[0], "berlin/dns/next") || updates < 3 {
+		t.Errorf("after %d updates, the claims are %s", updates, set)
+	}
+}
+
+// A provider under another owner, or of another kind, has nobody any more who takes back what the zone has there: it goes when the zone is
+// elsewhere. While the provider does not exist, all stays.
+func TestOwnerIsNoMore(t *testing.T) {
+	for name, change := range map[string]func(*v1beta1.DNSProvider){
+		"another owner": func(p *v1beta1.DNSProvider) { p.UID, p.Spec.RFC2136.OwnerID = "again", "london" },
+		"another kind": func(p *v1beta1.DNSProvider) {
+			p.Spec = v1beta1.DNSProviderSpec{CoreDNS: &v1beta1.CoreDNSProvider{}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, paris, outside := newOwners(t, "")
+			r.zone = r.zone.DeepCopy()
+			r.zone.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "corp"}}
+			r.zones.Set(r.zone)
+			for i, owner := range []*rig{r, paris} {
+				owner.zones.Set(owner.a("app", 1, fmt.Sprintf("192.0.2.%d", i+1)))
+				owner.mustSync()
+			}
+			was := r.scope.providers[0]
+			set := func(p *v1beta1.DNSProvider) {
+				r.scope.providers = []*v1beta1.DNSProvider{p}
+				_, servers := r.byBackend(r.scope.providers)
+				r.scope.servers = serving.AddProviders(nil, servers)
+			}
+			r.backends = &fakeBackend{sets: plan.Map{}, ours: map[rrset.Key]bool{}}
+			set(&v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "corp"}})
+			r.pass()
+			r.holds("app", "192.0.2.1", "192.0.2.2")
+			next := was.DeepCopy()
+			change(next)
+			set(next)
+			r.pass()
+			for set := range r.look(outside).All() {
+				if set.Type == dns.TypeTXT && strings.Contains(fmt.Sprint(set.Rdata), "berlin/") {
+					t.Errorf("claims are left: %s", set)
+				}
+			}
+			paris.mustSync()
+		})
+	}
+}
+
+// A zone that goes right after a key of its provider was replaced takes its values along: a key that the server refuses is read again for the next
+// try.
+func TestOwnerLeavesWithAReplacedKey(t *testing.T) {
+	for _, replaced := range []string{"corp-update", "corp-transfer"} {
+		r, _, outside := newOwners(t, "")
+		r.zones.Set(r.a("app", 1, "192.0.2.1"))
+		r.mustSync()
+		stored := map[string]*wire.Key{"corp-update": &outside.Update, "corp-transfer": &outside.Transfer}
+		r.keys.Cache = tsigkey.NewCache(func(_ context.Context, secret types.NamespacedName) (*wire.Key, error) {
+			return stored[secret.Name], nil
+		}, time.Hour, 0)
+		r.keys.Set(types.NamespacedName{Namespace: "dns", Name: replaced}, &wire.Key{Name: "former.", Algorithm: dns.HmacSHA256, Secret: "c2VjcmV0"})
+		if err := deleteFromHosts(t.Context(), r.hosts()); err == nil {
+			t.Errorf("the server takes a former key of %s", replaced)
+		}
+		if err := deleteFromHosts(t.Context(), r.hosts()); err != nil {
+			t.Errorf("after the key of %s was replaced: %v", replaced, err)
+		}
+		r.holds("app")
+	}
 }

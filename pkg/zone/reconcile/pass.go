@@ -112,9 +112,11 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 	var hosts reconciled
 	chained := idleInterval
 	if event.Programmed.Holds() {
-		err = errors.Join(err, p.leaveFormerHosts(ctx))
 		p.state.noteOwned(p.hosts)
 		hosts = p.reconcileHosts(ctx)
+		if !p.hasHosts() || hosts.isSomewhere() {
+			err = errors.Join(err, p.leaveFormerHosts(ctx))
+		}
 		event = p.conclude(event, hosts)
 		event, chained = p.followChain(ctx, event, hosts.Primaries)
 		if d := event.Desired; d.NameServers.Waiting != "" && event.Unprogrammed != nil {
@@ -192,6 +194,12 @@ func (r reconciled) failed() (failed []primary.State) {
 // isUnreached reports whether the zone could not be brought to a provider that is no DNS server.
 func (r reconciled) isUnreached() bool {
 	return slices.ContainsFunc(r.stored, func(out backend.Outcome) bool { return out.Err != nil })
+}
+
+// isSomewhere reports whether a primary or another provider holds the zone.
+func (r reconciled) isSomewhere() bool {
+	return slices.ContainsFunc(r.Primaries, func(q primary.State) bool { return q.Err == nil }) ||
+		slices.ContainsFunc(r.stored, func(out backend.Outcome) bool { return out.Err == nil })
 }
 
 // programmable says whether the zone can be brought to its primaries at all, and if not, why.

@@ -43,7 +43,7 @@ func (p zonePass) primaryProblem(failed []primary.State, all int) (why, failure 
 
 // unprogrammedOn returns the verdicts about the RRsets that a primary does not serve as declared.
 func (p zonePass) unprogrammedOn(q primary.State, contests []content.Contest) map[rrset.Key]status.Verdict {
-	verdicts := p.apexOf(q.Host.Apex)
+	verdicts := map[rrset.Key]status.Verdict{}
 	for key := range q.Lacking.Keys() {
 		verdicts[key] = unprogrammed(q, key, p.isPaused())
 	}

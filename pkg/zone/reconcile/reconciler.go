@@ -174,11 +174,12 @@ func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope,
 	if err != nil {
 		return scope{zone: zone}, err
 	}
-	s, err := r.placeZone(ctx, all, zone)
+	state := r.states.stateOf(zone)
+	s, err := r.placeZone(ctx, all, zone, state)
 	if err != nil || !s.signing.IsSigned() && !s.isTheirs() {
 		return s, err
 	}
-	known := r.states.stateOf(zone).withDelegation(r.states.stateOf(zone).withArrivals(zone))
+	known := state.withDelegation(state.withArrivals(zone))
 	if s.parents, err = r.placeAbove(ctx, all, all.SigningParents(known, r.zones.Members)); err == nil && len(s.parents) == 0 {
 		s.former, err = r.placeAbove(ctx, all, r.formerParents(known))
 		s.former = slices.DeleteFunc(s.former, func(above scope) bool { return above.refusal != (membership.Refusal{}) || len(above.servers) == 0 })
@@ -186,10 +187,11 @@ func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope,
 	return s, err
 }
 
-// placeAbove finds where zones above are served. It leaves out those of which no question shows what they hold.
+// placeAbove finds where zones above are served. It leaves out those of which no question shows what they hold. Their states are those of other
+// passes, maybe of one that is under way.
 func (r *reconciler) placeAbove(ctx context.Context, all *membership.Fleet, zones []*v1beta1.DNSZone) (placed []scope, err error) {
 	for _, zone := range zones {
-		above, err := r.placeZone(ctx, all, zone)
+		above, err := r.placeZone(ctx, all, zone, &zoneState{})
 		if err != nil {
 			return nil, err
 		}
@@ -216,18 +218,18 @@ func (r *reconciler) formerParents(zone *v1beta1.DNSZone) (former []*v1beta1.DNS
 	return former
 }
 
-// placeZone finds where a zone is served.
-func (r *reconciler) placeZone(ctx context.Context, all *membership.Fleet, zone *v1beta1.DNSZone) (s scope, err error) {
+// placeZone finds where a zone is served. The state has what this process has stored of the zone and caches may not have yet.
+func (r *reconciler) placeZone(ctx context.Context, all *membership.Fleet, zone *v1beta1.DNSZone, state *zoneState) (s scope, err error) {
 	s.zone, s.fleet = zone, all
 	s.instances = all.InstancesOf(zone)
 	s.providers = all.ProvidersOf(zone)
 	s.strangers = all.Strangers(zone, s.instances)
-	known := r.states.stateOf(zone).withArrivals(zone)
+	known := state.withArrivals(zone)
 	s.refusal, s.arrivals = all.RefusalOf(known, r.zones.Members), &v1beta1.ZoneArrivals{}
 	if s.refusal == (membership.Refusal{}) {
 		s.arrivals, s.comes = all.ArrivalsOf(known, r.now())
 	}
-	if s.signing, err = dnssec.SigningOf(ctx, r.kube, r.states.stateOf(zone).withDelegation(zone), s.instances, r.systemNamespace); err != nil {
+	if s.signing, err = dnssec.SigningOf(ctx, r.kube, state.withDelegation(zone), s.instances, r.systemNamespace); err != nil {
 		return s, err
 	}
 	servers, err := inventory.ListServers(ctx, r.kube, s.instances)

@@ -161,7 +161,7 @@ func (p zonePass) withdraw(ctx context.Context) (servers []statuswriter.ServerOu
 		}
 	}
 	for _, at := range stored {
-		if failed := p.clearBackends(ctx, scope{zone: p.zone, providers: []*v1beta1.DNSProvider{at}}, p.dnsName()); failed != nil {
+		if failed := p.clearBackends(ctx, scope{zone: p.zone, fleet: p.fleet, providers: []*v1beta1.DNSProvider{at}}, p.dnsName()); failed != nil {
 			backends, err = append(backends, statuswriter.BackendOutcome{Provider: at.Name, Err: failed}), errors.Join(err, failed)
 		}
 	}
@@ -197,8 +197,15 @@ func (p zonePass) wasAt(provider string) bool {
 // Where values have owners, a zone that leaves a server takes its own with it. The hosts that it had are remembered with their keys, so that this
 // is possible also when the DNSProvider and its Secrets go with the zone.
 
-// ownedHosts are the hosts on which a zone may have values of its own, by ID.
-type ownedHosts map[types.NamespacedName]host.Host
+// ownedHosts are the hosts on which a zone may have values of its own, each as an owner of values there.
+type ownedHosts map[ownedHost]host.Host
+
+type ownedHost struct {
+	id    types.NamespacedName
+	owner string
+}
+
+func ownedHostOf(h host.Host) ownedHost { return ownedHost{h.At().ID, h.At().Owner} }
 
 // noteOwned remembers the hosts of a pass on which the zone may have values of its own.
 func (s *zoneState) noteOwned(hosts []host.Host) {
@@ -207,7 +214,7 @@ func (s *zoneState) noteOwned(hosts []host.Host) {
 			if s.owned == nil {
 				s.owned = ownedHosts{}
 			}
-			s.owned[at.ID] = h
+			s.owned[ownedHostOf(h)] = h
 		}
 	}
 }
@@ -230,25 +237,29 @@ func (e edges) formerHosts(s scope, state *zoneState) []host.Host {
 	return e.hostsOf(former, state)
 }
 
-// leaveFormerHosts deletes what the zone has on servers of providers that it does not name any more. Where another zone of that name takes over,
-// it deletes what is not its own.
+// leaveFormerHosts deletes what the zone has on servers of providers that it does not name any more, or that do not keep values under that owner.
+// Where another zone of that name takes over, it deletes what is not its own. It comes after the zone is elsewhere: another provider may be at the
+// same server, and claim the same values.
 func (p zonePass) leaveFormerHosts(ctx context.Context) error {
 	if p.isPaused() {
 		return nil
 	}
 	var errs []error
-	for id, h := range p.state.owned {
-		isNamed := func(provider *v1beta1.DNSProvider) bool { return provider.Name == h.At().Provider }
-		if slices.ContainsFunc(p.providers, isNamed) {
+	for key, h := range p.state.owned {
+		// A provider that does not exist, or of which the owner or the address is not known yet, has a server without an address.
+		isSame := func(s observe.Server) bool {
+			return s.Provider == h.At().Provider && (s.Owner == key.owner || !s.Addr.IsValid())
+		}
+		if slices.ContainsFunc(p.servers, isSame) {
 			continue
 		}
-		if p.isTakenOverAt(p.zone, h) {
-			delete(p.state.owned, id)
+		if p.isTakenOver(p.scope, providerOf(h)) {
+			delete(p.state.owned, key)
 			continue
 		}
 		err := h.Delete(ctx)
 		if errs = append(errs, err); err == nil {
-			delete(p.state.owned, id)
+			delete(p.state.owned, key)
 		}
 	}
 	return errors.Join(errs...)
@@ -262,16 +273,15 @@ func (e edges) hostsToClear(s scope, state *zoneState) []host.Host {
 	former := maps.Clone(state.owned)
 	for _, h := range hosts {
 		if h.At().Addr.IsValid() {
-			delete(former, h.At().ID)
+			delete(former, ownedHostOf(h))
 		}
 	}
 	return slices.DeleteFunc(slices.AppendSeq(hosts, maps.Values(former)), func(h host.Host) bool {
-		return h.At().Owner != "" && e.isTakenOverAt(s.zone, h)
+		return h.At().Owner != "" && e.isTakenOver(s, providerOf(h))
 	})
 }
 
-// isTakenOverAt is isTakenOver for the provider of a host.
-func (e edges) isTakenOverAt(zone *v1beta1.DNSZone, h host.Host) bool {
-	at := h.At()
-	return e.isTakenOver(zone, &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Provider}})
+// providerOf names the DNSProvider of a host.
+func providerOf(h host.Host) client.ObjectKey {
+	return client.ObjectKey{Namespace: h.At().Namespace, Name: h.At().Provider}
 }

@@ -90,7 +90,7 @@ func (c *Checker) removeZones(ctx context.Context, instance client.ObjectKey, si
 		if targets.isOn(zone.Name, instance) {
 			continue // It has come back while the pod was asked.
 		}
-		serving, of := targets.countServing(zone.Name)
+		serving, of := targets.countServing(zone)
 		if !c.removals.isDue(zoneRemoval{instance, zone.Name}, serving, of, c.now()) {
 			waiting = true
 			continue
@@ -169,9 +169,13 @@ func (a assignments) isOn(name string, instance client.ObjectKey) bool {
 	})
 }
 
-// countServing counts the instances that are to serve the zone of that name, and those of them that do.
-func (a assignments) countServing(name string) (serving, of int) {
-	for _, zone := range a.zones[name] {
+// countServing counts the instances that are to serve a pod's zone in its place, and those of them that do. Where its DNSZone is known, others
+// of that name do not count: anybody may have one, on servers of their own.
+func (a assignments) countServing(held bindcar.Zone) (serving, of int) {
+	for _, zone := range a.zones[held.Name] {
+		if held.Owner != "" && held.Owner != membership.KeyOfZone(zone).String() {
+			continue
+		}
 		configured := map[client.ObjectKey]bool{}
 		for _, i := range zone.Status.Bind9Instances {
 			configured[client.ObjectKey{Namespace: i.Namespace, Name: i.Name}] = i.Status == v1beta1.ZoneConfigured

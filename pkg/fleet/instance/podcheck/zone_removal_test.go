@@ -64,8 +64,29 @@ func TestCountServing(t *testing.T) {
 		}),
 	}, membership.NewFleet(membership.FleetObjects{Instances: []*v1beta1.Bind9Instance{instance("a"), instance("b")}}, ""))
 	for name, want := range map[string][2]int{"moves.test": {1, 2}, "goes.test": {0, 0}, "twice.test": {0, 0}, "unknown.test": {0, 0}} {
-		if serving, of := all.countServing(name); [2]int{serving, of} != want {
+		if serving, of := all.countServing(bindcar.Zone{Name: name}); [2]int{serving, of} != want {
 			t.Errorf("%s: %d of %d, want %d of %d", name, serving, of, want[0], want[1])
+		}
+	}
+}
+
+// TestCountServingAmongNamesakes: a zone waits for the servers of its own DNSZone. One of somebody else, on other servers, neither has it
+// removed before it is there, nor keeps it after its end.
+func TestCountServingAmongNamesakes(t *testing.T) {
+	zone := func(namespace, name string, state v1beta1.ZoneInstanceStatus) *v1beta1.DNSZone {
+		return &v1beta1.DNSZone{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1beta1.DNSZoneSpec{ZoneName: "moves.test", ClusterRef: "new"},
+			Status: v1beta1.DNSZoneStatus{Bind9Instances: []v1beta1.ZoneInstance{{Namespace: namespace, Name: "a", Status: state}}},
+		}
+	}
+	instance := func(namespace string) *v1beta1.Bind9Instance {
+		return &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}, Spec: v1beta1.Bind9InstanceSpec{ClusterRef: "new"}}
+	}
+	all := assignmentsOf([]*v1beta1.DNSZone{zone("dns", "moves", v1beta1.ZoneClaimed), zone("other", "namesake", v1beta1.ZoneConfigured), zone("third", "broken", v1beta1.ZoneFailed)},
+		membership.NewFleet(membership.FleetObjects{Instances: []*v1beta1.Bind9Instance{instance("dns"), instance("other"), instance("third")}}, ""))
+	for owner, want := range map[string][2]int{"dns/moves": {0, 1}, "other/namesake": {1, 1}, "dns/gone": {0, 0}, "": {1, 3}} {
+		if serving, of := all.countServing(bindcar.Zone{Name: "moves.test", Owner: owner}); [2]int{serving, of} != want {
+			t.Errorf("of %s: %d of %d, want %d of %d", owner, serving, of, want[0], want[1])
 		}
 	}
 }

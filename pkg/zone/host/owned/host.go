@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/ledger"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/shared"
@@ -87,5 +88,8 @@ func (h Host) signIn(ctx context.Context) error {
 }
 
 func (h Host) failed(err error) error {
+	if wire.MayConcernKey(err) {
+		h.ForgetKeys()
+	}
 	return fmt.Errorf("deleting the values of %s from zone %s on %s: %w%s", h.Server.Owner, h.Name, h.Server.Pod, err, h.Remedy(err))
 }

@@ -39,6 +39,8 @@ type Outcome struct {
 	Apex string
 	// Unprogrammed has the verdict for every RRset that was not read back as declared, or that is there and no longer declared.
 	Unprogrammed map[rrset.Key]status.Verdict
+	// Unsupported has the verdict for every declared RRset that the backend cannot hold.
+	Unsupported map[rrset.Key]status.Verdict
 	// Foreign counts the RRsets that nobody declares, ForeignSample has the first of them.
 	Foreign       int
 	ForeignSample []rrset.Key
@@ -136,9 +138,9 @@ func (r *run) apply(ctx context.Context) error {
 
 // conclude says what is not as declared.
 func (r *run) conclude(out *Outcome, paused bool) {
-	out.Unprogrammed = map[rrset.Key]status.Verdict{}
+	out.Unprogrammed, out.Unsupported = map[rrset.Key]status.Verdict{}, map[rrset.Key]status.Verdict{}
 	for key, reason := range r.reasons {
-		out.Unprogrammed[key] = status.CannotHold("DNSProvider "+r.backend.Name, reason)
+		out.Unsupported[key] = status.CannotHold("DNSProvider "+r.backend.Name, reason)
 	}
 	for key := range r.lacking.Keys() {
 		out.Unprogrammed[key] = r.lacks(key, paused)

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -108,9 +107,7 @@ func (q State) withError(err error) State {
 	if err == nil {
 		return q
 	}
-	q.Err = err
-	var failure *wire.Error
-	if errors.As(err, &failure) && (failure.TSIGError != 0 || failure.Rcode == dns.RcodeNotAuth || failure.Rcode == dns.RcodeRefused) {
+	if q.Err = err; wire.MayConcernKey(err) {
 		q.Host.ForgetKeys()
 	}
 	return q
