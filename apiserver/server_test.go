@@ -264,7 +264,7 @@ func TestClientsThatPreferOtherEncodingsGetJSON(t *testing.T) {
 
 func TestWhatCannotBeToldIsRefusedInPlainWords(t *testing.T) {
 	h := handler(t)
-	future := fmt.Sprint(uint64(time.Now().Add(time.Hour).UnixMicro()) << 10)
+	future := fmt.Sprint(uint64(time.Now().Add(time.Hour).UnixMicro()) << 11)
 	for query, want := range map[string]struct {
 		code int
 		says string
