@@ -63,9 +63,9 @@ func (r *revisionClock) isOwn(rev uint64) bool { return rev&(1<<replicaBits-1)&^
 
 func isInexact(rev uint64) bool { return rev&inexact != 0 }
 
-// isFuture reports whether no replica can have handed a revision out yet.
+// isFuture reports whether no replica can have handed a revision out yet. What this one has handed out stays, if its clock is set back.
 func (r *revisionClock) isFuture(rev uint64) bool {
-	return timeOf(rev).After(r.now().Add(maxClockSkew))
+	return rev&^inexact > r.currentRevision() && timeOf(rev).After(r.now().Add(maxClockSkew))
 }
 
 func timeOf(rev uint64) time.Time { return time.UnixMicro(int64(rev >> replicaBits)) }

@@ -448,6 +448,25 @@ func TestWatchExpires(t *testing.T) {
 	}
 }
 
+// Revisions stay good when the clock is set back.
+func TestClockIsSetBack(t *testing.T) {
+	now := time.Now()
+	s := New(func() time.Time { return now }, func(watch.EventType) {})
+	s.mustPublish(t, verdict("a", syncv1.PhaseFailed))
+	now = now.Add(-time.Hour)
+	began, v := s.Revision(), verdict("a", syncv1.PhaseInSync)
+	s.mustPublish(t, v)
+	paged, _ := s.ListRevision(began, Scope{Namespace: ns}, everything{}, []*syncv1.SyncStatus{v}, true)
+	for what, at := range map[string]string{"an object": v.ResourceVersion, "a list": formatRevision(s.Revision()), "a page": paged} {
+		if err := s.CheckResourceVersion(at); err != nil {
+			t.Errorf("reading from that of %s: %v", what, err)
+		}
+		if _, err := s.Watch(t.Context(), Scope{Namespace: ns}, everything{}, WatchOptions{ResourceVersion: at}); err != nil {
+			t.Errorf("watching from that of %s: %v", what, err)
+		}
+	}
+}
+
 // A watch that goes on hears what happened in the order of revisions, and nothing before all is known: when it breaks off
 // anywhere it can go on from there.
 func TestGoingOnIsInOrderOfRevisions(t *testing.T) {
