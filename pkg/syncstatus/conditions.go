@@ -238,8 +238,10 @@ func serversWith(rows []syncv1.ServerStatus, isSuch func(*syncv1.ServerStatus) b
 	return n + len(seen)
 }
 
+// summarizeServers counts as unreachable who did not answer, not who did and could not be compared or validated: Propagated and Validated
+// count these.
 func summarizeServers(rows []syncv1.ServerStatus) syncv1.Summary {
 	in, all := countServers(rows)
-	unreachable := serversWith(rows, func(r *syncv1.ServerStatus) bool { return r.State == syncv1.StateUnreachable })
+	unreachable := serversWith(rows, func(r *syncv1.ServerStatus) bool { return r.State == syncv1.StateUnreachable && r.Rcode == "" })
 	return syncv1.Summary{Servers: int32(all), InSync: int32(in), Unreachable: int32(unreachable)} //nolint:gosec // pods
 }
