@@ -203,8 +203,11 @@ func (s *Store) EndUnlisted(rev uint64, scope Scope, selector Selector, verdicts
 
 // expireTombstones forgets objects that were deleted long ago. s.mu is held.
 func (s *Store) expireTombstones() {
-	for len(s.tombstones) > maxTombstones || s.clock.now().Sub(timeOf(s.tombstones[0].revision)) > tombstoneTimeout {
+	for len(s.tombstones) > 0 {
 		t := s.tombstones[0]
+		if len(s.tombstones) <= maxTombstones && s.clock.now().Sub(timeOf(t.revision)) <= tombstoneTimeout {
+			return
+		}
 		s.oldest = max(s.oldest, t.revision)
 		s.tombstones = s.tombstones[1:]
 		if s.buried[t.Key] == t {

@@ -467,6 +467,19 @@ func TestClockIsSetBack(t *testing.T) {
 	}
 }
 
+// A clock that is set forward while the end of an object is noted makes the store forget it.
+func TestClockIsSetForward(t *testing.T) {
+	now := time.Now()
+	s := New(func() time.Time { now = now.Add(2 * tombstoneTimeout); return now }, func(watch.EventType) {})
+	a := verdict("a", syncv1.PhaseFailed)
+	s.mustPublish(t, a)
+	before := formatRevision(s.oldest)
+	s.Delete(KeyOf(a), &a.ObjectMeta)
+	if _, err := s.Watch(t.Context(), Scope{}, everything{}, WatchOptions{ResourceVersion: before}); !apierrors.IsResourceExpired(err) {
+		t.Errorf("%v", err)
+	}
+}
+
 // A watch that goes on hears what happened in the order of revisions, and nothing before all is known: when it breaks off
 // anywhere it can go on from there.
 func TestGoingOnIsInOrderOfRevisions(t *testing.T) {
