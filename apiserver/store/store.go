@@ -190,12 +190,13 @@ func (s *Store) EndUnlisted(rev uint64, scope Scope, selector Selector, verdicts
 	if entries == len(verdicts) {
 		return
 	}
-	unlisted := maps.Collect(s.entriesIn(scope))
+	listed := make(map[Key]struct{}, len(verdicts))
 	for _, v := range verdicts {
-		delete(unlisted, KeyOf(v))
+		listed[KeyOf(v)] = struct{}{}
 	}
-	for key, e := range unlisted {
-		if e.revision <= rev && selector.Matches(e.status(key)) && uidOf(key) != e.uid {
+	for key, e := range s.entriesIn(scope) {
+		// Nearly all exist: what costs most comes last.
+		if _, is := listed[key]; !is && e.revision <= rev && uidOf(key) != e.uid && selector.Matches(e.status(key)) {
 			s.end(key, e)
 		}
 	}

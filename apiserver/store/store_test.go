@@ -480,6 +480,35 @@ func TestClockIsSetForward(t *testing.T) {
 	}
 }
 
+// counted counts how often a selector is asked.
+type counted struct {
+	everything
+	times *int
+}
+
+func (c counted) Matches(*syncv1.SyncStatus) bool { *c.times++; return true }
+
+// What a list lacks and exists is not compared with its selector, for which everybody would wait.
+func TestEndUnlisted(t *testing.T) {
+	s := newStore()
+	var all []*syncv1.SyncStatus
+	for i := range 100 {
+		all = append(all, verdict(fmt.Sprint("a", i), syncv1.PhaseFailed))
+	}
+	s.mustPublish(t, all...)
+	gone, times := KeyOf(all[7]), 0
+	uidOf := func(key Key) types.UID {
+		if key == gone {
+			return ""
+		}
+		return types.UID("uid-" + key.Name)
+	}
+	s.EndUnlisted(s.Revision(), Scope{Namespace: ns}, counted{times: &times}, all[:3], uidOf)
+	if s.namespaces[ns][gone] != nil || len(s.namespaces[ns]) != 99 || times != 1 {
+		t.Errorf("%d objects are left, the selector was asked %d times", len(s.namespaces[ns]), times)
+	}
+}
+
 // A watch that goes on hears what happened in the order of revisions, and nothing before all is known: when it breaks off
 // anywhere it can go on from there.
 func TestGoingOnIsInOrderOfRevisions(t *testing.T) {
