@@ -139,9 +139,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 // Validate names every flag that is wrong.
 func (o *Options) Validate() error {
 	errs := component.Problems{o.Verdicts.Limits.Validate()}
-	for _, problem := range validation.IsDNS1123Label(o.Namespace) {
-		errs.Check(false, "--namespace=%q: %s", o.Namespace, problem)
-	}
+	errs.AddAll("--namespace", o.Namespace, validation.IsDNS1123Label(o.Namespace))
 	for _, f := range []struct {
 		flag            string
 		value, min, max time.Duration

@@ -92,7 +92,7 @@ func send(t *testing.T, h http.Handler, method, path, accept string) (int, http.
 	w := httptest.NewRecorder()
 	began := time.Now()
 	h.ServeHTTP(w, r)
-	t.Logf("%s %s took %s", method, path, time.Since(began))
+	t.Logf("%s %.200s took %s", method, path, time.Since(began))
 	return w.Code, w.Header(), w.Body.String()
 }
 
@@ -264,7 +264,11 @@ func TestClientsThatPreferOtherEncodingsGetJSON(t *testing.T) {
 
 func TestWhatCannotBeToldIsRefusedInPlainWords(t *testing.T) {
 	h := handler(t)
-	future := fmt.Sprint(uint64(time.Now().Add(time.Hour).UnixMicro()) << 10)
+	future := fmt.Sprint(uint64(time.Now().Add(time.Hour).UnixMicro()) << 11)
+	var values []string
+	for i := range 1000 {
+		values = append(values, fmt.Sprint(i))
+	}
 	for query, want := range map[string]struct {
 		code int
 		says string
@@ -287,13 +291,15 @@ func TestWhatCannotBeToldIsRefusedInPlainWords(t *testing.T) {
 		"watch=1&resourceVersionMatch=NotOlderThan":                        {422, "unless sendInitialEvents is provided"},
 		"watch=1&fieldSelector=spec.x%3D1":                                 {400, "status.phase"},
 		"watch=1&resourceVersion=x":                                        {400, "is not one of this API's"},
+		"labelSelector=a+in+(" + strings.Join(values, ",") + ")":           {400, "1001 requirements and values: at most 1000"},
+		"watch=1&fieldSelector=" + strings.Repeat("zone!%3Da,", 1001):      {400, "1001 requirements and values: at most 1000"},
 		"watch=1&allowWatchBookmarks=true&timeoutSeconds=x":                {400, "invalid syntax"},
 		"limit=x": {400, "invalid syntax"},
 	} {
 		for _, scope := range []string{"", "/namespaces/dns"} {
 			code, _, body := send(t, h, "GET", group+scope+"/syncstatuses?"+query, runtime.ContentTypeJSON)
 			if code != want.code || !strings.Contains(body, want.says) {
-				t.Errorf("%s: %d %s, want %d with %q", query, code, body, want.code, want.says)
+				t.Errorf("%.100s: %d %s, want %d with %q", query, code, body, want.code, want.says)
 			}
 		}
 	}

@@ -80,12 +80,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 // Validate names every flag that is wrong.
 func (o *Options) Validate() error {
 	var problems component.Problems
-	for _, problem := range validation.IsDNS1123Label(o.Namespace) {
-		problems.Check(false, "--namespace=%q: %s", o.Namespace, problem)
-	}
-	for _, problem := range validation.IsDNS1123Subdomain(o.ControllerServiceAccount) {
-		problems.Check(false, "--controller-service-account=%q: %s", o.ControllerServiceAccount, problem)
-	}
+	problems.AddAll("--namespace", o.Namespace, validation.IsDNS1123Label(o.Namespace))
+	problems.AddAll("--controller-service-account", o.ControllerServiceAccount, validation.IsDNS1123Subdomain(o.ControllerServiceAccount))
 	problems.Check((o.CertFile == "") == (o.KeyFile == "") && filepath.Dir(o.CertFile) == filepath.Dir(o.KeyFile),
 		"--tls-cert-file=%q and --tls-private-key-file=%q: must be two files of one folder", o.CertFile, o.KeyFile)
 	problems.Check(len(o.ClientNames) == 0 || o.ClientCAFile != "", "--client-allowed-names=%q: needs --client-ca-file", o.ClientNames)

@@ -22,6 +22,8 @@ import (
 const (
 	// answerTimeout is how long an answer is kept that nobody holds.
 	answerTimeout = time.Minute
+	// fleetTimeout is how long it is kept what a server of an instance or a cluster answered: with very many zones watches ask rarely.
+	fleetTimeout = 5 * time.Minute
 	// askedTimeout is how long it is kept that a server answers something else than it holds: only a question for that name
 	// would show it anew.
 	askedTimeout = time.Hour
@@ -207,7 +209,7 @@ func (a *Answers) KeepSerial(place Place, o observe.Observation) {
 }
 
 // KeepPod takes over what a pod answered.
-func (a *Answers) KeepPod(server observe.Peer, p PodAnswer) { a.pods.Set(server, p, answerTimeout) }
+func (a *Answers) KeepPod(server observe.Peer, p PodAnswer) { a.pods.Set(server, p, fleetTimeout) }
 
 // zoneOnPath is a zone that was asked for on a path.
 type zoneOnPath struct {
@@ -337,8 +339,10 @@ func (a *Answers) sweepOldAnswers() {
 		return
 	}
 	a.swept = time.Now()
-	isOld := func(o *observe.Observation) bool {
-		return o == nil || a.swept.Sub(o.At) > answerTimeout && (len(o.Answers) == 0 || a.swept.Sub(o.At) > askedTimeout)
+	isOld := func(o *observe.Observation, timeout time.Duration) bool {
+		return o == nil || a.swept.Sub(o.At) > timeout && (len(o.Answers) == 0 || a.swept.Sub(o.At) > askedTimeout)
 	}
-	maps.DeleteFunc(a.zones, func(_ Place, z *zoneAnswer) bool { return len(z.holders) == 0 && isOld(z.full) && isOld(z.serial) })
+	maps.DeleteFunc(a.zones, func(_ Place, z *zoneAnswer) bool {
+		return len(z.holders) == 0 && isOld(z.full, answerTimeout) && isOld(z.serial, fleetTimeout)
+	})
 }

@@ -31,14 +31,14 @@ func (e *Evaluator) fleetStatus(o metav1.Object) *syncv1.SyncStatus {
 	return nil
 }
 
-// lastSeen are the last answers of one server of a fleet.
+// lastSeen are the last answers of one server of a fleet. A zone for which it has not answered yet counts as silence.
 func (e *Evaluator) lastSeen(f *desired.Fleet, s observe.Server) syncstatus.PodAnswers {
 	pod := e.answers.Pod(s.Peer())
 	out := syncstatus.PodAnswers{At: pod.At, Version: pod.Version, Sidecar: pod.Sidecar}
 	for _, zone := range f.ZonesOf(s) {
 		answer := e.answers.Serial(PlaceOf(s, zone+"."))
 		if answer.At.IsZero() {
-			continue
+			answer = NoAnswer(s.Addr, zone+".", time.Now())
 		}
 		if answer.At.Before(out.At) {
 			out.At = answer.At

@@ -48,7 +48,7 @@ func listerWatchers(config *rest.Config) (func(example runtime.Object) cache.Lis
 func newLiveReader(client metadata.Interface) LiveReader {
 	return func(ctx context.Context, kind subject.Kind, namespace, name string) (metav1.Object, error) {
 		resource := kind.GroupVersion().WithResource(kind.Resource)
-		if name == "" || len(content.IsPathSegmentName(name)) > 0 {
+		if name == "" || len(content.IsPathSegmentName(name))+len(content.IsPathSegmentName(namespace)) > 0 {
 			return nil, apierrors.NewNotFound(resource.GroupResource(), name) // such as "..", which leads elsewhere
 		}
 		if kind == subject.GlobalClusterKind || kind == subject.ProviderKind {

@@ -111,22 +111,23 @@ func TestLiveReadsOneObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		kind       subject.Kind
-		name, want string
+		kind                  subject.Kind
+		namespace, name, want string
 	}{
-		{subject.ZoneKind, "x", "/apis/bindy.firestoned.io/v1beta1/namespaces/dns/dnszones/x"},
-		{subject.EndpointKind, "x.y", "/apis/externaldns.k8s.io/v1alpha1/namespaces/dns/dnsendpoints/x.y"},
-		{subject.GlobalClusterKind, "x", "/apis/bindy.firestoned.io/v1beta1/bind9globalclusters/x"},
-		{subject.ProviderKind, "x", "/apis/bindy.firestoned.io/v1beta1/clusterbind9providers/x"},
-		{subject.ZoneKind, "..", ""},
-		{subject.ZoneKind, "x/status", ""},
-		{subject.ZoneKind, "", ""},
+		{subject.ZoneKind, "dns", "x", "/apis/bindy.firestoned.io/v1beta1/namespaces/dns/dnszones/x"},
+		{subject.EndpointKind, "dns", "x.y", "/apis/externaldns.k8s.io/v1alpha1/namespaces/dns/dnsendpoints/x.y"},
+		{subject.GlobalClusterKind, "dns", "x", "/apis/bindy.firestoned.io/v1beta1/bind9globalclusters/x"},
+		{subject.ProviderKind, "dns", "x", "/apis/bindy.firestoned.io/v1beta1/clusterbind9providers/x"},
+		{subject.ZoneKind, "dns", "..", ""},
+		{subject.ZoneKind, "dns", "x/status", ""},
+		{subject.ZoneKind, "dns", "", ""},
+		{subject.ZoneKind, "..", "x", ""},
 	} {
 		asked = ""
-		o, err := inf.live(t.Context(), c.kind, "dns", c.name)
+		o, err := inf.live(t.Context(), c.kind, c.namespace, c.name)
 		switch {
 		case asked != c.want:
-			t.Errorf("%s %q: asked for %q, want %q", c.kind.Kind, c.name, asked, c.want)
+			t.Errorf("%s %q/%q: asked for %q, want %q", c.kind.Kind, c.namespace, c.name, asked, c.want)
 		case c.want == "" && !apierrors.IsNotFound(err):
 			t.Errorf("%s %q: %v, want not found", c.kind.Kind, c.name, err)
 		case c.want != "" && (err != nil || o.GetResourceVersion() != "7"):

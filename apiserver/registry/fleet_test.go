@@ -3,6 +3,7 @@ package registry
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -102,5 +103,26 @@ func TestInstanceFollowsItsServer(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"ADDED Propagating", "MODIFIED InSync"}, seen); diff != "" {
 		t.Errorf("events:\n%s", diff)
+	}
+}
+
+// What no answer is known of is not in sync: not for who evaluates what there is, without a question.
+func TestInstanceWithoutAnswers(t *testing.T) {
+	w := newWorld(t)
+	w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
+	w.Apply(fakekube.Zone("example.test", "primary", "secondary"))
+	w.Eventually("the zone is known", func() bool {
+		_, known := w.verdicts.index.Resolve(keyOf("dnszone.example.test"))
+		return known
+	})
+	evaluate := func() *syncv1.SyncStatus {
+		return w.verdicts.refresher.Verdicts(w.ctx, []desired.Key{keyOf("bind9instance.secondary")}, time.Time{})[0]
+	}
+	if s := evaluate(); s.Status.InSync || s.Servers[0].State != syncv1.StateUnreachable {
+		t.Errorf("before any question: %s, %+v", s.Status.Phase, s.Servers[0])
+	}
+	w.get("bind9instance.secondary")
+	if s := evaluate(); !s.Status.InSync {
+		t.Errorf("once it has answered: %s, %+v", s.Status.Phase, s.Servers[0])
 	}
 }

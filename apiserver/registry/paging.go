@@ -13,7 +13,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus/subject"
 )
 
-// pageToken is a continue token: where the last page ended, and the resourceVersion of the first.
+// pageToken is a continue token: where the last page ended, and the resourceVersion of the first, which all have (the contract of
+// kube-apiserver, where all pages are of one revision). See store.ListRevision for what has changed between them.
 type pageToken struct {
 	ResourceVersion string `json:"rv"`
 	Namespace       string `json:"ns"`

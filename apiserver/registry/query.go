@@ -22,6 +22,10 @@ import (
 // maxLimit bounds the objects of one page. A request without a limit gets everything.
 const maxLimit = 10000
 
+// maxTerms bounds the requirements of selectors and their values. All watches of a namespace compare theirs with each of its changes, and the
+// changes of all namespaces wait for that.
+const maxTerms = 1000
+
 // query selects SyncStatus objects.
 type query struct {
 	namespace string // "" for all
@@ -38,7 +42,19 @@ var _ store.Selector = &query{}
 func newQuery(ctx context.Context, o *internalversion.ListOptions) (*query, error) {
 	q := &query{namespace: request.NamespaceValue(ctx), labels: o.LabelSelector, fields: o.FieldSelector, limit: o.Limit, continueAt: o.Continue}
 	q.setDefaults()
+	if n := q.countTerms(); n > maxTerms {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the selectors have %d requirements and values: at most %d are possible", n, maxTerms))
+	}
 	return q, q.checkKinds()
+}
+
+func (q *query) countTerms() int {
+	requirements, _ := q.labels.Requirements()
+	n := len(requirements) + len(q.fields.Requirements())
+	for _, r := range requirements {
+		n += len(r.ValuesUnsorted())
+	}
+	return n
 }
 
 func (q *query) setDefaults() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/listing"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
 // table renders SyncStatus objects as `kubectl get` shows them.
@@ -61,7 +62,7 @@ func (table) ConvertToTable(_ context.Context, object, options runtime.Object) (
 func newRow(s *v1alpha1.SyncStatus, now time.Time) metav1.TableRow {
 	serial, lag := serialAndLag(s)
 	condition := decidingCondition(s)
-	reason, message := condition.Reason, condition.Message
+	reason, message := allReasons(condition.Reason, s.Servers), condition.Message
 	if s.Status.InSync {
 		reason = ""
 	}
@@ -100,6 +101,18 @@ func decidingCondition(s *v1alpha1.SyncStatus) metav1.Condition {
 		return *c
 	}
 	return metav1.Condition{}
+}
+
+// allReasons are a reason that is a state of servers and the states of others: some are silent, and what these hold would stay unseen.
+func allReasons(reason string, servers []v1alpha1.ServerStatus) string {
+	states := syncstatus.StatesNotInSync(servers)
+	if len(states) == 0 || string(states[0]) != reason {
+		return reason
+	}
+	for _, state := range states[1:] {
+		reason += "," + string(state)
+	}
+	return reason
 }
 
 func formatObserved(s *v1alpha1.SyncStatus, now time.Time) string {

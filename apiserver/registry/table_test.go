@@ -33,7 +33,10 @@ func TestTable(t *testing.T) {
 	}
 	spread := behind.DeepCopy()
 	spread.Name, spread.Zone, spread.ObjectRef.Kind = "dnsendpoint.web", "example.com,example.org", "DNSEndpoint"
-	list := &v1alpha1.SyncStatusList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []v1alpha1.SyncStatus{*behind, *failed, *spread}}
+	silent := behind.DeepCopy()
+	silent.Status.Conditions[1].Reason = "Unreachable"
+	silent.Servers[0].State, silent.Servers[1].State = v1alpha1.StateStale, v1alpha1.StateUnreachable
+	list := &v1alpha1.SyncStatusList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []v1alpha1.SyncStatus{*behind, *failed, *spread, *silent}}
 	out, err := table{}.ConvertToTable(t.Context(), list, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +50,7 @@ func TestTable(t *testing.T) {
 		{"arecord.www", "example.com", "Propagating", "1/2", "3", "5", "Stale", "", "ARecord", "1ms", "1 of 2 servers in sync"},
 		{"arecord.bad", "", "Failed", "0/0", "", "", "Invalid", "", "ARecord", "", "spec.ipv4Addresses[0]: …"},
 		{"dnsendpoint.web", "example.com,example.org", "Propagating", "1/2", "", "5", "Stale", "", "DNSEndpoint", "1ms", "1 of 2 servers in sync"},
+		{"arecord.www", "example.com", "Propagating", "1/2", "3", "5", "Unreachable,Stale", "", "ARecord", "1ms", "1 of 2 servers in sync"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

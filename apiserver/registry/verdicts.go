@@ -150,7 +150,7 @@ func (v *Verdicts) tryList(ctx context.Context, q *query, called time.Time) (lis
 		if len(rest) == 0 {
 			v.store.EndUnlisted(evaluatedFrom, q.scope(), q, published, v.uidOf)
 		}
-		out.ResourceVersion, agrees = v.store.ListRevision(evaluatedFrom, q.scope(), q, published)
+		out.ResourceVersion, agrees = v.store.ListRevision(evaluatedFrom, q.scope(), q, published, len(rest) > 0)
 	}
 	if len(rest) > 0 {
 		// Whether the last object of this page is in it makes no difference: it may have been deleted meanwhile.

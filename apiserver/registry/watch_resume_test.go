@@ -103,6 +103,40 @@ func TestGoingOnTellsNothingTwice(t *testing.T) {
 	}
 }
 
+// All pages of a list have the resourceVersion of the first one, and may be made by several replicas: what is on a later page and ends before
+// the watch that goes on from there is not missed.
+func TestWatchFromPages(t *testing.T) {
+	for name, pagesByOther := range map[string]bool{"of one replica": false, "of two": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			other := w
+			if pagesByOther {
+				other = newReplica(w.Cluster)
+			}
+			z := fakekube.Zone("example.test")
+			later := w.Record(z, "later", "192.0.2.7")
+			w.Apply(w.Record(z, "first", "192.0.2.7"))
+			w.Apply(later)
+			for _, replica := range []*world{w, other} {
+				replica.Eventually("both are there", func() bool {
+					_, isLast := replica.verdicts.index.Resolve(keyOf("arecord.later"))
+					return isLast
+				})
+			}
+			first := w.list(query{namespace: ns, limit: 1})
+			next := other.list(query{namespace: ns, continueAt: first.Continue})
+			if got := names(next); len(got) != 1 || got[0] != "arecord.later" {
+				t.Fatalf("the second page has %v", got)
+			}
+			w.afterDeletion(keyOf("arecord.later"), func() { w.Remove(later) })
+			events := w.watch(query{namespace: ns}, store.WatchOptions{ResourceVersion: next.ResourceVersion})
+			if kind, s := events.next(); kind != watch.Deleted || s.Name != "arecord.later" {
+				t.Errorf("%s %s, want the end of arecord.later", kind, s.Name)
+			}
+		})
+	}
+}
+
 // What comes to be in a namespace of which there was nothing when a watch of all namespaces began is told, at revisions that
 // the watch has not heard.
 func TestNewNamespaceIsToldAtNewRevisions(t *testing.T) {

@@ -242,7 +242,7 @@ func TestWatchBegins(t *testing.T) {
 	})
 	t.Run("never from what is forgotten", func(t *testing.T) {
 		now := time.Now()
-		for _, rv := range []string{"1", fmt.Sprint(now.Add(-time.Hour).UnixMicro() << 10), fmt.Sprint(now.Add(time.Hour).UnixMicro() << 10)} {
+		for _, rv := range []string{"1", fmt.Sprint(now.Add(-time.Hour).UnixMicro() << 11), fmt.Sprint(now.Add(time.Hour).UnixMicro() << 11)} {
 			if _, err := w.tryWatch(query{}, store.WatchOptions{ResourceVersion: rv}); !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 				t.Errorf("resourceVersion %s: %v, want gone", rv, err)
 			}

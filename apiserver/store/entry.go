@@ -156,6 +156,6 @@ type tombstone struct {
 	outline
 	// last is the object's entry at its end.
 	last entry
-	// published is false when nobody can know of the object.
+	// published is false when nobody can know of the object by this replica.
 	published bool
 }

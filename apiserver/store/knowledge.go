@@ -40,20 +40,29 @@ func (k knowledge) of(key Key) (o *outline, existed bool) {
 // ListRevision is a resourceVersion for a list: a watch that goes on from there misses nothing. evaluatedFrom is the Revision at which
 // the list began; verdicts are all that were published for it, of which it has those that match. Unless something else has changed since,
 // the revision is the present one, and the watch repeats nothing that is in the list either. It is exact if what there was at it is what
-// the list has: otherwise the watch adds what the client knows, or deletes what it does not know.
-func (s *Store) ListRevision(evaluatedFrom uint64, scope Scope, selector Selector, verdicts []*syncv1.SyncStatus) (rev string, exact bool) {
+// the list has: otherwise the watch adds what the client knows, or deletes what it does not know. With paged other pages follow, which
+// have the same resourceVersion.
+func (s *Store) ListRevision(evaluatedFrom uint64, scope Scope, selector Selector, verdicts []*syncv1.SyncStatus, paged bool) (rev string, exact bool) {
+	at, exact := s.listRevision(evaluatedFrom, scope, selector, verdicts)
+	if paged || !exact {
+		at |= inexact
+	}
+	return formatRevision(at), exact
+}
+
+func (s *Store) listRevision(evaluatedFrom uint64, scope Scope, selector Selector, verdicts []*syncv1.SyncStatus) (rev uint64, exact bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.isOnlyNews(evaluatedFrom, scope, verdicts) {
-		return formatRevision(s.clock.currentRevision()), true
+		return s.clock.currentRevision(), true
 	}
 	switch least, before := s.boundsOf(evaluatedFrom, scope, selector, verdicts); {
 	case before == math.MaxUint64:
-		return formatRevision(s.clock.currentRevision()), true
+		return s.clock.currentRevision(), true
 	case least > evaluatedFrom && least < before:
-		return formatRevision(before - 1<<replicaBits), true
+		return before - 1<<replicaBits, true
 	default:
-		return formatRevision(evaluatedFrom), least <= evaluatedFrom
+		return evaluatedFrom, least <= evaluatedFrom
 	}
 }
 

@@ -11,14 +11,19 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 )
 
-// replicaBits is the width of the replica's number at the end of a revision.
-const replicaBits = 10
+const (
+	// replicaBits is the width of the end of a revision: the replica's number, and inexact.
+	replicaBits = 11
+	// inexact is set in the resourceVersion of a list that may have more than there was at the revision: of pages, as all have that of the
+	// first one and the later ones are of the present, perhaps of another replica's; and of a list that changes have overtaken.
+	inexact = 1
+)
 
 // maxClockSkew is by how much a clock must be ahead for its revisions to be refused.
 const maxClockSkew = time.Minute
 
 // revisionClock hands out strictly increasing revisions: the time in microseconds, with the replica's number in the lowest
-// bits, so that a revision says which replica it is from, and those of different replicas compare by time.
+// bits but one, so that a revision says which replica it is from, and those of different replicas compare by time.
 type revisionClock struct {
 	replica uint64
 	now     func() time.Time
@@ -28,7 +33,7 @@ type revisionClock struct {
 }
 
 func newRevisionClock(now func() time.Time) *revisionClock {
-	r := &revisionClock{replica: rand.Uint64N(1 << replicaBits), now: now} //nolint:gosec // not a secret
+	r := &revisionClock{replica: rand.Uint64N(1<<replicaBits) &^ inexact, now: now} //nolint:gosec // not a secret
 	r.last = r.readClock()
 	return r
 }
@@ -54,11 +59,13 @@ func (r *revisionClock) currentRevision() uint64 {
 }
 
 // isOwn reports whether this replica handed the revision out.
-func (r *revisionClock) isOwn(rev uint64) bool { return rev&(1<<replicaBits-1) == r.replica }
+func (r *revisionClock) isOwn(rev uint64) bool { return rev&(1<<replicaBits-1)&^inexact == r.replica }
 
-// isFuture reports whether no replica can have handed a revision out yet.
+func isInexact(rev uint64) bool { return rev&inexact != 0 }
+
+// isFuture reports whether no replica can have handed a revision out yet. What this one has handed out stays, if its clock is set back.
 func (r *revisionClock) isFuture(rev uint64) bool {
-	return timeOf(rev).After(r.now().Add(maxClockSkew))
+	return rev&^inexact > r.currentRevision() && timeOf(rev).After(r.now().Add(maxClockSkew))
 }
 
 func timeOf(rev uint64) time.Time { return time.UnixMicro(int64(rev >> replicaBits)) }

@@ -8,9 +8,10 @@
 //
 // # Resource versions
 //
-// A revision is the time in microseconds, made strictly increasing, with the replica's number in the lowest ten bits. An
+// A revision is the time in microseconds, made strictly increasing, with the replica's number in the lowest eleven bits. An
 // object's resourceVersion is the revision at which its present verdict was published first, so it changes when, and only
-// when, the verdict or its evidence does. A list's is one at which nothing in the list had changed since. A watch goes on
+// when, the verdict or its evidence does. A list's is one at which nothing in the list had changed since. All pages of a list
+// have that of the first one, as in kube-apiserver; but they show the present, and so it is marked: see inexact. A watch goes on
 // from any revision of this process that is younger than the oldest forgotten tombstone; from every other it gets 410
 // (Expired), and the client lists again.
 package store
@@ -152,7 +153,9 @@ func (s *Store) Delete(key Key, o metav1.Object) {
 		s.end(key, e)
 		return
 	}
-	s.bury(&tombstone{Key: key, outline: outline{uid: o.GetUID(), labels: subject.LabelsOf(o)}})
+	s.bury(&tombstone{Key: key, outline: outline{
+		uid: o.GetUID(), labels: subject.LabelsOf(o), created: o.GetCreationTimestamp().Unix(), generation: o.GetGeneration(),
+	}})
 }
 
 // end publishes the end of an object that has an entry. s.mu is held.
@@ -187,12 +190,13 @@ func (s *Store) EndUnlisted(rev uint64, scope Scope, selector Selector, verdicts
 	if entries == len(verdicts) {
 		return
 	}
-	unlisted := maps.Collect(s.entriesIn(scope))
+	listed := make(map[Key]struct{}, len(verdicts))
 	for _, v := range verdicts {
-		delete(unlisted, KeyOf(v))
+		listed[KeyOf(v)] = struct{}{}
 	}
-	for key, e := range unlisted {
-		if e.revision <= rev && selector.Matches(e.status(key)) && uidOf(key) != e.uid {
+	for key, e := range s.entriesIn(scope) {
+		// Nearly all exist: what costs most comes last.
+		if _, is := listed[key]; !is && e.revision <= rev && uidOf(key) != e.uid && selector.Matches(e.status(key)) {
 			s.end(key, e)
 		}
 	}
@@ -200,8 +204,11 @@ func (s *Store) EndUnlisted(rev uint64, scope Scope, selector Selector, verdicts
 
 // expireTombstones forgets objects that were deleted long ago. s.mu is held.
 func (s *Store) expireTombstones() {
-	for len(s.tombstones) > maxTombstones || s.clock.now().Sub(timeOf(s.tombstones[0].revision)) > tombstoneTimeout {
+	for len(s.tombstones) > 0 {
 		t := s.tombstones[0]
+		if len(s.tombstones) <= maxTombstones && s.clock.now().Sub(timeOf(t.revision)) <= tombstoneTimeout {
+			return
+		}
 		s.oldest = max(s.oldest, t.revision)
 		s.tombstones = s.tombstones[1:]
 		if s.buried[t.Key] == t {

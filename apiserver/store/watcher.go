@@ -208,7 +208,7 @@ func (w *Watcher) queueSince(backlog []*syncv1.SyncStatus, queued []*watch.Event
 	}
 	for t := range w.store.deletedSince(w.from) {
 		last := t.status(t.Key)
-		if _, exists := w.store.namespaces[t.Namespace][t.Key]; exists || !t.published || !w.scope.coversObject(t.Key) {
+		if _, exists := w.store.namespaces[t.Namespace][t.Key]; exists || !t.published && !isInexact(w.from) || !w.scope.coversObject(t.Key) {
 			continue
 		}
 		if w.selector.Matches(last) || w.selector.MayHaveMatched(last) {
@@ -222,10 +222,10 @@ func (w *Watcher) queueSince(backlog []*syncv1.SyncStatus, queued []*watch.Event
 }
 
 // eventSince is an event as what it is to a client that knows what there was at the revision to go on from; "" if it is none. Whoever
-// existed then and has changed more often than is remembered is taken for known. store.mu is held.
+// existed then and has changed more often than is remembered is taken for known; from an inexact revision, everything is. store.mu is held.
 func (w *Watcher) eventSince(known knowledge, key Key, kind watch.EventType) watch.EventType {
 	o, existed := known.of(key)
-	switch isKnown := existed && (o == nil || w.selector.Matches(o.status(key))); {
+	switch isKnown := isInexact(w.from) || existed && (o == nil || w.selector.Matches(o.status(key))); {
 	case kind == watch.Deleted && !isKnown:
 		return ""
 	case kind == watch.Deleted:

@@ -70,15 +70,11 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 // Validate names every flag that is wrong.
 func (o *Options) Validate() error {
 	var problems component.Problems
-	for _, problem := range validation.IsDNS1123Label(o.Owner) {
-		problems.Check(false, "--owner=%q: %s", o.Owner, problem)
-	}
+	problems.AddAll("--owner", o.Owner, validation.IsDNS1123Label(o.Owner))
 	host, _, err := net.SplitHostPort(o.Address)
 	problems.Check(err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()), "--bind-address=%q: must be a port of localhost; run this in the pod of external-dns", o.Address)
 	for _, namespace := range o.Namespaces {
-		for _, problem := range validation.IsDNS1123Label(namespace) {
-			problems.Check(false, "--namespaces: %q: %s", namespace, problem)
-		}
+		problems.AddAll("--namespaces", namespace, validation.IsDNS1123Label(namespace))
 	}
 	problems.Check(o.WaitPropagated >= 0 && o.WaitPropagated <= maxWait, "--wait-propagated=%s: must be between 0 and %s", o.WaitPropagated, maxWait)
 	return errors.Join(problems...)

@@ -57,6 +57,13 @@ func (p *Problems) Check(isWell bool, format string, args ...any) {
 	}
 }
 
+// AddAll adds what is wrong with the value of a flag, as functions of apimachinery's package validation say it.
+func (p *Problems) AddAll(flag, value string, problems []string) {
+	for _, problem := range problems {
+		*p = append(*p, fmt.Errorf("%s=%q: %s", flag, value, problem))
+	}
+}
+
 // Validate names every flag that is wrong.
 func (o *Options) Validate() error {
 	errs := o.Metrics.Validate()

@@ -1,7 +1,7 @@
 package syncstatus
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,17 +167,16 @@ func summarizeRows(rows []syncv1.ServerStatus, one, many string) status.Verdict 
 	if in == all {
 		return status.True(string(syncv1.StateInSync), message)
 	}
-	worst, names := worstState(rows)
-	message += fmt.Sprintf("; %s: %s", worst, strings.Join(names, ", "))
-	return notInSync(rows, worst, message)
+	states := StatesNotInSync(rows)
+	return notInSync(states, message+describeStates(rows, states))
 }
 
-// notInSync is the verdict over rows of which some are not in sync: Unknown if these could not be asked.
-func notInSync(rows []syncv1.ServerStatus, worst syncv1.ServerState, message string) status.Verdict {
-	if countState(rows, syncv1.StateInSync)+countState(rows, syncv1.StateUnreachable) == len(rows) {
-		return status.Unknown(string(worst), message)
+// notInSync is the verdict over rows of which some are in these states, the most severe first: Unknown if these could not be asked.
+func notInSync(states []syncv1.ServerState, message string) status.Verdict {
+	if len(states) == 1 && states[0] == syncv1.StateUnreachable {
+		return status.Unknown(string(states[0]), message)
 	}
-	return status.False(string(worst), message)
+	return status.False(string(states[0]), message)
 }
 
 // countOf says how many of all are such. Every object has three such sentences, for which fmt would allocate more.
@@ -185,13 +184,32 @@ func countOf(n, all int, many, such string) string {
 	return strconv.Itoa(n) + " of " + strconv.Itoa(all) + " " + many + " " + such
 }
 
-func worstState(rows []syncv1.ServerStatus) (syncv1.ServerState, []string) {
-	for _, state := range severity {
-		if names := namesWith(rows, func(r *syncv1.ServerStatus) bool { return r.State == state }); len(names) > 0 {
-			return state, names
+// StatesNotInSync are the states of rows, and of the zones of instances, that are not in sync: the most severe first.
+func StatesNotInSync(rows []syncv1.ServerStatus) (states []syncv1.ServerState) {
+	add := func(s syncv1.ServerState) {
+		if s != syncv1.StateInSync && !slices.Contains(states, s) {
+			states = append(states, s)
 		}
 	}
-	return "", nil
+	for i := range rows {
+		if add(rows[i].State); rows[i].Zones != nil {
+			for _, z := range rows[i].Zones.Worst {
+				add(z.State)
+			}
+		}
+	}
+	slices.SortFunc(states, func(a, b syncv1.ServerState) int { return cmp.Compare(severityRank(a), severityRank(b)) })
+	return states
+}
+
+// describeStates names the servers in each of some states.
+func describeStates(rows []syncv1.ServerStatus, states []syncv1.ServerState) (text string) {
+	for _, state := range states {
+		if names := namesWith(rows, func(r *syncv1.ServerStatus) bool { return r.State == state }); len(names) > 0 {
+			text += "; " + string(state) + ": " + strings.Join(names, ", ")
+		}
+	}
+	return text
 }
 
 // namesWith names the servers of which a row is such, each once.
@@ -238,8 +256,10 @@ func serversWith(rows []syncv1.ServerStatus, isSuch func(*syncv1.ServerStatus) b
 	return n + len(seen)
 }
 
+// summarizeServers counts as unreachable who did not answer, not who did and could not be compared or validated: Propagated and Validated
+// count these.
 func summarizeServers(rows []syncv1.ServerStatus) syncv1.Summary {
 	in, all := countServers(rows)
-	unreachable := serversWith(rows, func(r *syncv1.ServerStatus) bool { return r.State == syncv1.StateUnreachable })
+	unreachable := serversWith(rows, func(r *syncv1.ServerStatus) bool { return r.State == syncv1.StateUnreachable && r.Rcode == "" })
 	return syncv1.Summary{Servers: int32(all), InSync: int32(in), Unreachable: int32(unreachable)} //nolint:gosec // pods
 }

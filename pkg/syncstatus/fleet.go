@@ -90,9 +90,8 @@ func rowOfPod(s observe.Server, seen PodAnswers, namespace string) syncv1.Server
 	}
 	switch {
 	case s.PodReady && row.Zones != nil && row.Zones.OutOfSync > 0:
-		worst := row.Zones.Worst[0]
-		row.State = worst.State
-		row.Message = fmt.Sprintf("%d of %d zones are out of sync; %s: %s", row.Zones.OutOfSync, len(seen.Zones), worst.Zone, worst.Message)
+		row.State = row.Zones.Worst[0].State
+		row.Message = fmt.Sprintf("%d of %d zones are out of sync%s", row.Zones.OutOfSync, len(seen.Zones), describeWorst(row.Zones.Worst))
 	case s.PodReady:
 	case s.Addr.IsValid():
 		row.State, row.Message = syncv1.StateNotLoaded, cmp.Or(s.Message, "the pod is not ready")
@@ -100,6 +99,16 @@ func rowOfPod(s observe.Server, seen PodAnswers, namespace string) syncv1.Server
 		row.State, row.Message = syncv1.StateUnreachable, podMessage(s)
 	}
 	return row
+}
+
+// describeWorst says what is wrong with the first zone of each state.
+func describeWorst(zones []syncv1.ServerZone) (text string) {
+	for i, z := range zones {
+		if z.State != syncv1.StateInSync && (i == 0 || z.State != zones[i-1].State) {
+			text += "; " + z.Zone + ": " + z.Message
+		}
+	}
+	return text
 }
 
 func podsVerdict(ready, all int) status.Verdict {
@@ -125,7 +134,8 @@ func zonesVerdict(ready status.Verdict, rows []syncv1.ServerStatus) status.Verdi
 	if worst.State == syncv1.StateInSync {
 		return ready
 	}
-	return notInSync(rows, worst.State, "pod "+worst.Pod+": "+worst.Message)
+	states := StatesNotInSync(rows)
+	return notInSync(states, "pod "+worst.Pod+": "+worst.Message+describeStates(rows, states[1:]))
 }
 
 // PodAnswers is what one pod answered.
