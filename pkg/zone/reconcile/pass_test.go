@@ -51,7 +51,7 @@ type fakePrimary struct {
 	deleted   int
 	deleteErr error
 	// owner of the zone that the server has.
-	owner string
+	owner bindcar.Owner
 	// records are those with which the zone was created last.
 	records []bindcar.Record
 }
@@ -119,14 +119,14 @@ func (f *fakePrimary) Apply(_ context.Context, _ rfc2136.Target, changes plan.Ch
 func (f *fakePrimary) Zone(context.Context, bindcar.Address, string) (bindcar.Zone, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return bindcar.Zone{Type: bindcar.Primary, Owner: f.owner}, nil
+	return bindcar.Zone{Type: bindcar.Primary, Owner: f.owner.Name, OwnerUID: f.owner.UID}, nil
 }
 
 func (f *fakePrimary) CreateZone(_ context.Context, _ bindcar.Address, zone bindcar.CreateZone) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.created++
-	f.owner, f.records = zone.Owner, zone.ZoneConfig.Records
+	f.owner, f.records = bindcar.Owner{Name: zone.Owner, UID: zone.OwnerUID}, zone.ZoneConfig.Records
 	f.soa = rrset.SOA{Serial: zone.ZoneConfig.SOA.Serial}
 	return nil
 }
@@ -135,10 +135,10 @@ func (f *fakePrimary) PatchZone(context.Context, bindcar.Address, string, bindca
 	return nil
 }
 
-func (f *fakePrimary) DeleteZone(_ context.Context, _ bindcar.Address, _, owner string) error {
+func (f *fakePrimary) DeleteZone(_ context.Context, _ bindcar.Address, _ string, owner bindcar.Owner) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.owner != "" && owner != "" && f.owner != owner {
+	if owner.IsOther(f.owner) {
 		return &bindcar.Error{Code: http.StatusNotFound}
 	}
 	f.deleted++
@@ -526,7 +526,7 @@ func TestPassWithdrawsWhatIsNotPermitted(t *testing.T) {
 // A zone that was withdrawn, and may be served again, begins anew: what somebody had added does not come back from memory.
 func TestPassForgetsWhatAWithdrawnZoneHeld(t *testing.T) {
 	theirs := rrset.RRset{Key: rrset.Key{Name: "theirs.example.test.", Type: dns.TypeA}, TTL: 60, Rdata: []string{"198.51.100.1"}}
-	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{theirs.Key: theirs}, owner: "dns/zone"}
+	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{theirs.Key: theirs}, owner: bindcar.Owner{Name: "dns/zone"}}
 	p := passOverFake(f)
 	second := p.servers[0]
 	second.Pod = "primary-1"
@@ -571,7 +571,7 @@ func TestPassTakesOverNoDataOfAnotherZone(t *testing.T) {
 		"paused":                     {"evil/zone", v1beta1.ZoneInstance{}, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &fakePrimary{owner: c.owner, soa: rrset.SOA{Serial: 1}, sets: map[rrset.Key]rrset.RRset{left.Key: left}}
+			f := &fakePrimary{owner: bindcar.Owner{Name: c.owner}, soa: rrset.SOA{Serial: 1}, sets: map[rrset.Key]rrset.RRset{left.Key: left}}
 			p := passOverFake(f)
 			if c.listed.Name != "" {
 				p.zone.Status.Bind9Instances = []v1beta1.ZoneInstance{c.listed}
@@ -583,7 +583,7 @@ func TestPassTakesOverNoDataOfAnotherZone(t *testing.T) {
 			if err != nil || f.deleted != c.deleted || f.created != c.deleted {
 				t.Fatalf("deleted %d times, created %d times, %v, want %d", f.deleted, f.created, err, c.deleted)
 			}
-			if c.deleted > 0 && f.owner != "dns/zone" {
+			if c.deleted > 0 && f.owner.Name != "dns/zone" {
 				t.Errorf("the new zone belongs to %q", f.owner)
 			}
 			_, kept := f.sets[left.Key]

@@ -147,7 +147,7 @@ func (h *Host) demote(ctx context.Context) error {
 	}
 	if zone.Type != bindcar.Secondary {
 		log.FromContext(ctx).Info("zone demoted to a secondary of its signer", "zone", h.Object.Spec.ZoneName, "server", h.Server.Pod)
-		if err := h.sidecar.DeleteZone(ctx, h.address(), h.name(), h.Key.String()); err != nil {
+		if err := h.sidecar.DeleteZone(ctx, h.address(), h.name(), h.owner()); err != nil {
 			return err
 		}
 		if err := h.createSecondary(ctx); err != nil {
@@ -161,7 +161,7 @@ func (h *Host) demote(ctx context.Context) error {
 // promote deletes a zone from a primary that has followed another: the next pass, which comes at once, creates it in whole.
 func (h *Host) promote(ctx context.Context) error {
 	log.FromContext(ctx).Info("zone promoted to a primary", "zone", h.Object.Spec.ZoneName, "server", h.Server.Pod)
-	if err := h.sidecar.DeleteZone(ctx, h.address(), h.name(), h.Key.String()); err != nil {
+	if err := h.sidecar.DeleteZone(ctx, h.address(), h.name(), h.owner()); err != nil {
 		return err
 	}
 	h.known.demoted = false
@@ -193,14 +193,14 @@ func (h *Host) Claim(ctx context.Context) (evicted bool, err error) {
 // isOthers reports whether a server has the zone with the data of another DNSZone, perhaps one that had this one's name before: the server was
 // away while that was deleted.
 func (h *Host) isOthers(zone bindcar.Zone) bool {
-	return zone.Owner != "" && (zone.Owner != h.Key.String() || zone.OwnerUID != "" && zone.OwnerUID != string(h.Object.UID))
+	return zone.OwnedBy().IsOther(h.owner())
 }
 
 // evict removes the zone of another DNSZone.
 func (h *Host) evict(ctx context.Context, zone bindcar.Zone) error {
 	log.FromContext(ctx).Info("removing another DNSZone's data from a server", "zone", h.Object.Spec.ZoneName, "server", h.Server.Pod,
 		"owner", zone.Owner, "ownerUID", zone.OwnerUID)
-	err := h.sidecar.DeleteZone(ctx, h.address(), h.name(), zone.Owner)
+	err := h.sidecar.DeleteZone(ctx, h.address(), h.name(), zone.OwnedBy())
 	h.Forget()
 	return err
 }
