@@ -551,7 +551,7 @@ func TestPassForgetsWhatAWithdrawnZoneHeld(t *testing.T) {
 }
 
 // A zone that comes to a server which still has the data of another DNSZone begins anew there: nothing of that data is followed. Data
-// of its own, of nobody known, or on a server that its status lists stays.
+// of its own, of nobody known, or on a server that its status lists stays, unless the server is one of several of its instance.
 func TestPassTakesOverNoDataOfAnotherZone(t *testing.T) {
 	left := rrset.RRset{Key: rrset.Key{Name: "login.example.test.", Type: dns.TypeA}, TTL: 60, Rdata: []string{"192.0.2.66"}}
 	for name, c := range map[string]struct {
@@ -559,20 +559,23 @@ func TestPassTakesOverNoDataOfAnotherZone(t *testing.T) {
 		listed  v1beta1.ZoneInstance
 		paused  bool
 		deleted int
+		pods    int32
 	}{
-		"another zone's":             {"evil/zone", v1beta1.ZoneInstance{}, false, 1},
-		"another of the namespace's": {"dns/other", v1beta1.ZoneInstance{}, false, 1},
-		"its own":                    {"dns/zone", v1beta1.ZoneInstance{}, false, 0},
-		"nobody's":                   {"", v1beta1.ZoneInstance{}, false, 0},
-		"on a server of its own":     {"evil/zone", v1beta1.ZoneInstance{Namespace: "dns", Name: "primary", Status: v1beta1.ZoneConfigured}, false, 0},
-		"its own is another server":  {"evil/zone", v1beta1.ZoneInstance{Namespace: "dns", Name: "secondary", Status: v1beta1.ZoneConfigured}, false, 1},
-		"its own is elsewhere":       {"evil/zone", v1beta1.ZoneInstance{Namespace: "evil", Name: "primary", Status: v1beta1.ZoneConfigured}, false, 1},
-		"it was never there":         {"evil/zone", v1beta1.ZoneInstance{Namespace: "dns", Name: "primary", Status: v1beta1.ZoneFailed}, false, 1},
-		"paused":                     {"evil/zone", v1beta1.ZoneInstance{}, true, 0},
+		"another zone's":             {"evil/zone", v1beta1.ZoneInstance{}, false, 1, 1},
+		"another of the namespace's": {"dns/other", v1beta1.ZoneInstance{}, false, 1, 1},
+		"its own":                    {"dns/zone", v1beta1.ZoneInstance{}, false, 0, 1},
+		"nobody's":                   {"", v1beta1.ZoneInstance{}, false, 0, 1},
+		"on a server of its own":     {"evil/zone", v1beta1.ZoneInstance{Namespace: "dns", Name: "primary", Status: v1beta1.ZoneConfigured}, false, 0, 1},
+		"its own is another server":  {"evil/zone", v1beta1.ZoneInstance{Namespace: "dns", Name: "secondary", Status: v1beta1.ZoneConfigured}, false, 1, 1},
+		"its own is elsewhere":       {"evil/zone", v1beta1.ZoneInstance{Namespace: "evil", Name: "primary", Status: v1beta1.ZoneConfigured}, false, 1, 1},
+		"it was never there":         {"evil/zone", v1beta1.ZoneInstance{Namespace: "dns", Name: "primary", Status: v1beta1.ZoneFailed}, false, 1, 1},
+		"one of several pods has it": {"evil/zone", v1beta1.ZoneInstance{Namespace: "dns", Name: "primary", Status: v1beta1.ZoneConfigured}, false, 1, 2},
+		"paused":                     {"evil/zone", v1beta1.ZoneInstance{}, true, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakePrimary{owner: bindcar.Owner{Name: c.owner}, soa: rrset.SOA{Serial: 1}, sets: map[rrset.Key]rrset.RRset{left.Key: left}}
 			p := passOverFake(f)
+			p.instances[0].Spec.Replicas = &c.pods
 			if c.listed.Name != "" {
 				p.zone.Status.Bind9Instances = []v1beta1.ZoneInstance{c.listed}
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
@@ -169,12 +170,14 @@ func (h *Host) promote(ctx context.Context) error {
 	return nil
 }
 
-// Claim implements host.Host. A server that has this zone by its status is not asked.
+// Claim implements host.Host. A server that has this zone by its status is not asked. The status is about an instance: of a primary with several
+// pods, one may have been away while the zone was deleted and made again. A secondary's pod is set right by Configure.
 func (h *Host) Claim(ctx context.Context) (evicted bool, err error) {
 	isOwn := func(i v1beta1.ZoneInstance) bool {
 		return i.Namespace == h.Server.Namespace && i.Name == h.Server.Instance && i.Status == v1beta1.ZoneConfigured
 	}
-	if h.known.config != nil || slices.ContainsFunc(h.Object.Status.Bind9Instances, isOwn) {
+	isOneOfSome := h.Server.Role == observe.Primary && h.instance != nil && named.Replicas(h.instance) > 1
+	if h.known.config != nil || !isOneOfSome && slices.ContainsFunc(h.Object.Status.Bind9Instances, isOwn) {
 		return false, nil
 	}
 	zone, err := h.sidecar.Zone(ctx, h.address(), h.name())
