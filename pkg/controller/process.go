@@ -43,6 +43,8 @@ type Process struct {
 	ProbeAddress   string
 	ProfileAddress string
 	LeaderElect    bool
+	// tenure is that of the lease; nil without one of a pod.
+	tenure *tenure
 }
 
 func newProcess(name string) Process {

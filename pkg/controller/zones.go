@@ -116,7 +116,7 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	if err := reconcile.Setup(mgr, reconcile.Options{ //nolint:contextcheck // events of informers have no context
-		SystemNamespace: o.Namespace, Timeout: o.ZoneTimeout, Keys: keys, Backends: stores, Gate: gate, AskParents: o.AskParents,
+		SystemNamespace: o.Namespace, Timeout: o.ZoneTimeout, Keys: keys, Backends: stores, Gate: gate, AskParents: o.AskParents, Guard: o.tenure.guard,
 		Observer: observe.New(observe.Options{Limits: o.Limits, QuestionRate: o.QuestionRate}), Sidecar: bindcar.NewClient(bindcar.ClientOptions{TLS: certificate.ClientConfig, Gate: gate}),
 	}); err != nil {
 		return err

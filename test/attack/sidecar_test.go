@@ -187,7 +187,7 @@ func TestAttack03Relay(t *testing.T) {
 	v := startVictim(t)
 	p := startProgram(t, v.authority)
 	// The controller works on her instance: it deletes a zone there that has the name of the victim's.
-	if err := v.client.DeleteZone(t.Context(), p.Address, victimZone, ""); err != nil {
+	if err := v.client.DeleteZone(t.Context(), p.Address, victimZone, bindcar.Owner{}); err != nil {
 		t.Fatal(err)
 	}
 	p.mu.Lock()
@@ -246,7 +246,7 @@ func TestAttack03Relay(t *testing.T) {
 		through := relay(t, v.Addr)
 		through.Namespace, through.Instance = p.Namespace, p.Instance
 		var e *bindcar.Error
-		err := v.client.DeleteZone(t.Context(), through, victimZone, "")
+		err := v.client.DeleteZone(t.Context(), through, victimZone, bindcar.Owner{})
 		if !errors.As(err, &e) || e.Reason != status.BindcarUnreachable || !strings.Contains(e.Details, "certificate") {
 			t.Errorf("the controller speaks to the victim as to her instance: %v", err)
 		}
@@ -266,7 +266,7 @@ func TestAttack03Redirect(t *testing.T) {
 	for request, err := range map[string]error{
 		"patch":  v.client.PatchZone(t.Context(), p.Address, victimZone, bindcar.PatchZone{AllowTransfer: &everybody}),
 		"create": v.client.CreateZone(t.Context(), p.Address, bindcar.CreateZone{ZoneName: "shop." + victimZone, ZoneType: bindcar.Primary}),
-		"delete": v.client.DeleteZone(t.Context(), p.Address, victimZone, ""),
+		"delete": v.client.DeleteZone(t.Context(), p.Address, victimZone, bindcar.Owner{}),
 	} {
 		if e, ok := errors.AsType[*bindcar.Error](err); !ok || e.Code != http.StatusTemporaryRedirect {
 			t.Errorf("%s: %v", request, err)

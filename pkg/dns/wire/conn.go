@@ -109,7 +109,7 @@ func (c *Conn) exchange(ctx context.Context, req *request) (*dns.Msg, error) {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -126,6 +126,9 @@ func (c *Conn) exchange(ctx context.Context, req *request) (*dns.Msg, error) {
 // sendAndReceive yields a nil message if the connection cannot be used any more.
 func (c *Conn) sendAndReceive(ctx context.Context, req *request) (*dns.Msg, error) {
 	if err := c.ensureConnected(ctx); err != nil {
+		return nil, err
+	}
+	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	defer bindToContext(ctx, c.nc)()

@@ -150,6 +150,26 @@ func TestConnReuse(t *testing.T) {
 	}
 }
 
+// TestConnObeysContext: nothing is sent once the context is over, whatever it waited for.
+func TestConnObeysContext(t *testing.T) {
+	t.Parallel()
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone}}})
+	conn, err := wire.Dial(t.Context(), s.Addr, &s.Update)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	over := errors.New("over")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(over)
+	for range 20 {
+		_, err := conn.Exchange(ctx, update(t, "www."+zone+" 60 A 192.0.2.9"))
+		if e, ok := errors.AsType[*wire.Error](err); !ok || e.Sent || !errors.Is(err, over) {
+			t.Fatalf("the error is %v", err)
+		}
+	}
+}
+
 // TestConnSurvivesRestart: a server that went away and came back is found again, without sending anything twice.
 func TestConnSurvivesRestart(t *testing.T) {
 	t.Parallel()

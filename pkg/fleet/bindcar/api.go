@@ -24,6 +24,15 @@ const (
 // PathPrefix is where the API is served; /metrics is at the root.
 const PathPrefix = "/api/v1"
 
+// Owner is a DNSZone: its "namespace/name" and its UID. One that is deleted and made again under its name is another. What is empty is not known.
+type Owner struct{ Name, UID string }
+
+// IsOther reports whether two owners are known to be different ones.
+func (o Owner) IsOther(than Owner) bool {
+	differ := func(a, b string) bool { return a != "" && b != "" && a != b }
+	return differ(o.Name, than.Name) || differ(o.UID, than.UID)
+}
+
 // CreateZone is the body of POST /zones.
 type CreateZone struct {
 	// ZoneName is the zone's DNS name, with or without the final dot.
@@ -136,6 +145,9 @@ type Zone struct {
 	Owner    string `json:"owner,omitempty"`
 	OwnerUID string `json:"ownerUID,omitempty"`
 }
+
+// OwnedBy is the DNSZone whose data the zone has.
+func (z Zone) OwnedBy() Owner { return Owner{z.Owner, z.OwnerUID} }
 
 // ZoneList is the response to GET /zones.
 type ZoneList struct {

@@ -97,12 +97,12 @@ func (c *Client) CreateZone(ctx context.Context, server Address, zone CreateZone
 }
 
 // DeleteZone removes a zone and its files; IsNotFound reports that it was not there, or has the data of another DNSZone than
-// owner ("namespace/name"; "" deletes it whoever owns it). A zone without a known owner is anybody's. The public sidecar
-// answers 500 for a zone that is not there, so DeleteZone checks for it; it knows no owners.
-func (c *Client) DeleteZone(ctx context.Context, server Address, zone, owner string) error {
+// owner; without one it is deleted whoever owns it. A zone without a known owner is anybody's. Sidecars of earlier versions go by the owner's
+// name alone. The public sidecar answers 500 for a zone that is not there, so DeleteZone checks for it; it knows no owners.
+func (c *Client) DeleteZone(ctx context.Context, server Address, zone string, owner Owner) error {
 	path := "/zones/" + url.PathEscape(zone)
-	if owner != "" {
-		path += "?owner=" + url.QueryEscape(owner)
+	if owner != (Owner{}) {
+		path += "?" + url.Values{"owner": {owner.Name}, "ownerUID": {owner.UID}}.Encode()
 	}
 	err := c.sendRequest(ctx, http.MethodDelete, server, path, nil, nil)
 	if hasCode(err, http.StatusInternalServerError) {

@@ -113,10 +113,10 @@ func TestPublicSidecar(t *testing.T) {
 	if err := client.CreateZone(testContext(t), server, CreateZone{ZoneName: "there.example"}); !IsExists(err) {
 		t.Errorf("create: %v", err)
 	}
-	if err := client.DeleteZone(testContext(t), server, "missing.example", ""); !IsNotFound(err) {
+	if err := client.DeleteZone(testContext(t), server, "missing.example", Owner{}); !IsNotFound(err) {
 		t.Errorf("delete of a missing zone: %v", err)
 	}
-	if err := client.DeleteZone(testContext(t), server, "there.example", ""); !hasCode(err, 500) {
+	if err := client.DeleteZone(testContext(t), server, "there.example", Owner{}); !hasCode(err, 500) {
 		t.Errorf("delete that fails: %v", err)
 	}
 }

@@ -142,7 +142,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 					"list": list, "zone": zone, "command": command,
 					"create": client.CreateZone(shortly(t), hostile.Address, bindcar.CreateZone{}),
 					"patch":  client.PatchZone(shortly(t), hostile.Address, "bank.example", bindcar.PatchZone{}),
-					"delete": client.DeleteZone(shortly(t), hostile.Address, "bank.example", ""),
+					"delete": client.DeleteZone(shortly(t), hostile.Address, "bank.example", bindcar.Owner{}),
 					"stream": client.ReadNotifications(shortly(t), hostile.Address, func(bindcar.Notification) {}),
 				} {
 					if e, ok := errors.AsType[*bindcar.Error](err); !ok || e.Code != code {
@@ -178,7 +178,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		_, err2 := client.Zone(shortly(t), s.Address, "example.com")
 		err3 := client.CreateZone(shortly(t), s.Address, bindcar.CreateZone{})
 		err4 := client.PatchZone(shortly(t), s.Address, "example.com", bindcar.PatchZone{})
-		err5 := client.DeleteZone(shortly(t), s.Address, "example.com", "")
+		err5 := client.DeleteZone(shortly(t), s.Address, "example.com", bindcar.Owner{})
 		if err := errors.Join(err1, err2, err3, err4, err5); err != nil || len(list.Zones) != manyZones {
 			t.Fatal(len(list.Zones), err)
 		}

@@ -216,7 +216,7 @@ func TestDeletedZoneTakesNothingOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	victim := p.declare("victim", "bank.example", "shared", time.Hour, 0)
-	p.server.owner, p.server.sets = "victim/zone", map[rrset.Key]rrset.RRset{}
+	p.server.owner, p.server.sets = bindcar.Owner{Name: "victim/zone"}, map[rrset.Key]rrset.RRset{}
 	if err := p.kube.Delete(t.Context(), squatter); err != nil {
 		t.Fatal(err)
 	}
@@ -228,9 +228,12 @@ func TestDeletedZoneTakesNothingOfOthers(t *testing.T) {
 	if squatter = p.refresh(squatter); p.server.deleted > 0 || p.server.sets == nil || len(squatter.Finalizers) != 1 {
 		t.Errorf("deleted %d times, finalizers %q", p.server.deleted, squatter.Finalizers)
 	}
-	// Even if it were not refused itself.
-	if err := deleteFromHosts(t.Context(), p.hostsOf(mustScope(t, p, squatter), &zoneState{})); err != nil || p.server.sets == nil {
-		t.Errorf("a zone deletes the data of another one: %v", err)
+	// Even if it were not refused itself, and had been made again under its name.
+	for _, owner := range []bindcar.Owner{p.server.owner, {Name: "evil/zone", UID: "of its successor"}} {
+		p.server.owner = owner
+		if err := deleteFromHosts(t.Context(), p.hostsOf(mustScope(t, p, squatter), &zoneState{})); err != nil || p.server.sets == nil {
+			t.Errorf("a zone deletes the data of another one, %q: %v", owner, err)
+		}
 	}
 }
 

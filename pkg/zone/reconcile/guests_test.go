@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
@@ -127,5 +129,43 @@ func TestGuestReadByQueryThatMixedTwoPrimaries(t *testing.T) {
 	r.until("it is in sync", func(p passResult) bool { return outcome(p).Current })
 	if got := served(t, outside, "two"); !slices.Equal(got, []string{"192.0.2.2"}) {
 		t.Errorf("it has %v", got)
+	}
+}
+
+// A primary that has lost the zone gets back from a secondary outside what nobody declares, unless that is a former zone's of the same name: such
+// a server knows nothing of DNSZones. The secondary follows in any case.
+func TestGuestGivesBackTheZoneAlone(t *testing.T) {
+	const created = 1_600_000_000
+	for name, c := range map[string]struct {
+		// had is the secondary's serial, status the zone's.
+		had    uint32
+		status *int64
+		want   []string
+	}{
+		"the zone was on no server yet":              {created + 7, nil, nil},
+		"older than the zone":                        {created - 7, new(int64(created + 9)), nil},
+		"the zone's":                                 {created + 7, new(int64(created + 7)), []string{"192.0.2.66"}},
+		"the zone's, before its last change":         {created + 7, new(int64(created + 9)), []string{"192.0.2.66"}},
+		"the zone's, of which no status is known":    {created + 9, new(int64(created + 7)), []string{"192.0.2.66"}},
+		"the zone's, whose serials are no times":     {6, new(int64(7)), []string{"192.0.2.66"}},
+		"older, and ahead of what would be a serial": {created + 1<<30, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 1, bind.Zone{})
+			r.sidecar = addzone{r.sidecar, r.primary[0], filepath.Join(t.TempDir(), "zone")}
+			r.scope.servers, r.scope.instances = r.scope.servers[:1], r.scope.instances[:1]
+			outside := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: rigZone, Serial: c.had, Records: "login A 192.0.2.66"}}})
+			r.guest(outside, v1beta1.ReadByTransfer)
+			r.zone.CreationTimestamp, r.zone.Status.Serial = metav1.Unix(created, 0), c.status
+			r.zones.Set(r.zone)
+			r.zones.Set(r.a("www", 1, "192.0.2.10"))
+			r.rndc("delzone", rigZone)
+			r.mustSync()
+			r.holds("www", "192.0.2.10")
+			r.holds("login", c.want...)
+			if serial := r.look(r.primary[0]).SOA.Serial; !rrset.SerialLess(c.had, serial) {
+				t.Errorf("the secondary does not follow from serial %d to %d", c.had, serial)
+			}
+		})
 	}
 }

@@ -759,7 +759,7 @@ func (s *secondarySidecar) PatchZone(context.Context, bindcar.Address, string, b
 	return nil
 }
 
-func (s *secondarySidecar) DeleteZone(_ context.Context, _ bindcar.Address, zone, _ string) error {
+func (s *secondarySidecar) DeleteZone(_ context.Context, _ bindcar.Address, zone string, _ bindcar.Owner) error {
 	s.zone = bindcar.Zone{}
 	_, err := s.secondary.Rndc("delzone", zone)
 	return err

@@ -51,7 +51,7 @@ type fakePrimary struct {
 	deleted   int
 	deleteErr error
 	// owner of the zone that the server has.
-	owner string
+	owner bindcar.Owner
 	// records are those with which the zone was created last.
 	records []bindcar.Record
 }
@@ -119,14 +119,14 @@ func (f *fakePrimary) Apply(_ context.Context, _ rfc2136.Target, changes plan.Ch
 func (f *fakePrimary) Zone(context.Context, bindcar.Address, string) (bindcar.Zone, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return bindcar.Zone{Type: bindcar.Primary, Owner: f.owner}, nil
+	return bindcar.Zone{Type: bindcar.Primary, Owner: f.owner.Name, OwnerUID: f.owner.UID}, nil
 }
 
 func (f *fakePrimary) CreateZone(_ context.Context, _ bindcar.Address, zone bindcar.CreateZone) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.created++
-	f.owner, f.records = zone.Owner, zone.ZoneConfig.Records
+	f.owner, f.records = bindcar.Owner{Name: zone.Owner, UID: zone.OwnerUID}, zone.ZoneConfig.Records
 	f.soa = rrset.SOA{Serial: zone.ZoneConfig.SOA.Serial}
 	return nil
 }
@@ -135,10 +135,10 @@ func (f *fakePrimary) PatchZone(context.Context, bindcar.Address, string, bindca
 	return nil
 }
 
-func (f *fakePrimary) DeleteZone(_ context.Context, _ bindcar.Address, _, owner string) error {
+func (f *fakePrimary) DeleteZone(_ context.Context, _ bindcar.Address, _ string, owner bindcar.Owner) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.owner != "" && owner != "" && f.owner != owner {
+	if owner.IsOther(f.owner) {
 		return &bindcar.Error{Code: http.StatusNotFound}
 	}
 	f.deleted++
@@ -526,7 +526,7 @@ func TestPassWithdrawsWhatIsNotPermitted(t *testing.T) {
 // A zone that was withdrawn, and may be served again, begins anew: what somebody had added does not come back from memory.
 func TestPassForgetsWhatAWithdrawnZoneHeld(t *testing.T) {
 	theirs := rrset.RRset{Key: rrset.Key{Name: "theirs.example.test.", Type: dns.TypeA}, TTL: 60, Rdata: []string{"198.51.100.1"}}
-	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{theirs.Key: theirs}, owner: "dns/zone"}
+	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{theirs.Key: theirs}, owner: bindcar.Owner{Name: "dns/zone"}}
 	p := passOverFake(f)
 	second := p.servers[0]
 	second.Pod = "primary-1"
@@ -551,7 +551,7 @@ func TestPassForgetsWhatAWithdrawnZoneHeld(t *testing.T) {
 }
 
 // A zone that comes to a server which still has the data of another DNSZone begins anew there: nothing of that data is followed. Data
-// of its own, of nobody known, or on a server that its status lists stays.
+// of its own, of nobody known, or on a server that its status lists stays, unless the server is one of several of its instance.
 func TestPassTakesOverNoDataOfAnotherZone(t *testing.T) {
 	left := rrset.RRset{Key: rrset.Key{Name: "login.example.test.", Type: dns.TypeA}, TTL: 60, Rdata: []string{"192.0.2.66"}}
 	for name, c := range map[string]struct {
@@ -559,20 +559,23 @@ func TestPassTakesOverNoDataOfAnotherZone(t *testing.T) {
 		listed  v1beta1.ZoneInstance
 		paused  bool
 		deleted int
+		pods    int32
 	}{
-		"another zone's":             {"evil/zone", v1beta1.ZoneInstance{}, false, 1},
-		"another of the namespace's": {"dns/other", v1beta1.ZoneInstance{}, false, 1},
-		"its own":                    {"dns/zone", v1beta1.ZoneInstance{}, false, 0},
-		"nobody's":                   {"", v1beta1.ZoneInstance{}, false, 0},
-		"on a server of its own":     {"evil/zone", v1beta1.ZoneInstance{Namespace: "dns", Name: "primary", Status: v1beta1.ZoneConfigured}, false, 0},
-		"its own is another server":  {"evil/zone", v1beta1.ZoneInstance{Namespace: "dns", Name: "secondary", Status: v1beta1.ZoneConfigured}, false, 1},
-		"its own is elsewhere":       {"evil/zone", v1beta1.ZoneInstance{Namespace: "evil", Name: "primary", Status: v1beta1.ZoneConfigured}, false, 1},
-		"it was never there":         {"evil/zone", v1beta1.ZoneInstance{Namespace: "dns", Name: "primary", Status: v1beta1.ZoneFailed}, false, 1},
-		"paused":                     {"evil/zone", v1beta1.ZoneInstance{}, true, 0},
+		"another zone's":             {"evil/zone", v1beta1.ZoneInstance{}, false, 1, 1},
+		"another of the namespace's": {"dns/other", v1beta1.ZoneInstance{}, false, 1, 1},
+		"its own":                    {"dns/zone", v1beta1.ZoneInstance{}, false, 0, 1},
+		"nobody's":                   {"", v1beta1.ZoneInstance{}, false, 0, 1},
+		"on a server of its own":     {"evil/zone", v1beta1.ZoneInstance{Namespace: "dns", Name: "primary", Status: v1beta1.ZoneConfigured}, false, 0, 1},
+		"its own is another server":  {"evil/zone", v1beta1.ZoneInstance{Namespace: "dns", Name: "secondary", Status: v1beta1.ZoneConfigured}, false, 1, 1},
+		"its own is elsewhere":       {"evil/zone", v1beta1.ZoneInstance{Namespace: "evil", Name: "primary", Status: v1beta1.ZoneConfigured}, false, 1, 1},
+		"it was never there":         {"evil/zone", v1beta1.ZoneInstance{Namespace: "dns", Name: "primary", Status: v1beta1.ZoneFailed}, false, 1, 1},
+		"one of several pods has it": {"evil/zone", v1beta1.ZoneInstance{Namespace: "dns", Name: "primary", Status: v1beta1.ZoneConfigured}, false, 1, 2},
+		"paused":                     {"evil/zone", v1beta1.ZoneInstance{}, true, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &fakePrimary{owner: c.owner, soa: rrset.SOA{Serial: 1}, sets: map[rrset.Key]rrset.RRset{left.Key: left}}
+			f := &fakePrimary{owner: bindcar.Owner{Name: c.owner}, soa: rrset.SOA{Serial: 1}, sets: map[rrset.Key]rrset.RRset{left.Key: left}}
 			p := passOverFake(f)
+			p.instances[0].Spec.Replicas = &c.pods
 			if c.listed.Name != "" {
 				p.zone.Status.Bind9Instances = []v1beta1.ZoneInstance{c.listed}
 			}
@@ -583,7 +586,7 @@ func TestPassTakesOverNoDataOfAnotherZone(t *testing.T) {
 			if err != nil || f.deleted != c.deleted || f.created != c.deleted {
 				t.Fatalf("deleted %d times, created %d times, %v, want %d", f.deleted, f.created, err, c.deleted)
 			}
-			if c.deleted > 0 && f.owner != "dns/zone" {
+			if c.deleted > 0 && f.owner.Name != "dns/zone" {
 				t.Errorf("the new zone belongs to %q", f.owner)
 			}
 			_, kept := f.sets[left.Key]

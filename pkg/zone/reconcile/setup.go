@@ -73,6 +73,8 @@ type Options struct {
 	// Observer asks servers what they serve, Sidecar changes the zones that they have.
 	Observer *observe.Observer
 	Sidecar  *bindcar.Client
+	// Guard has a pass happen only while no other process may change servers.
+	Guard func(reconcile.Reconciler) reconcile.Reconciler
 }
 
 // Setup adds the reconciler of zones and the objects of their data. It runs when a zone, such an object, an instance or a
@@ -117,7 +119,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := addWatchdog(mgr, metrics.Registry, watchdog); err != nil {
 		return err
 	}
-	turns := r.turns(watchdog.Watch(r))
+	turns := r.turns(o.Guard(watchdog.Watch(r)))
 	objects := zonecache.NewSource(zones, mgr.GetCache())
 	objects.Updated = writer.CorrectStatus
 	return ctrl.NewControllerManagedBy(mgr).

@@ -118,7 +118,7 @@ func TestKeysOutliveTheVolume(t *testing.T) {
 				t.Fatalf("the Secret has %d entries, want a key of three files and what it had", len(kept))
 			}
 			before := dnskeys(t, s, zone)
-			if err := s.client.DeleteZone(ctx, s.addr, zone, ""); err != nil {
+			if err := s.client.DeleteZone(ctx, s.addr, zone, bindcar.Owner{}); err != nil {
 				t.Fatal(err)
 			}
 			wipeKeys(t, s)

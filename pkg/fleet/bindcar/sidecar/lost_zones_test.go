@@ -38,7 +38,7 @@ func TestZoneThatNamedLostComesBack(t *testing.T) {
 	}
 	// So they do of one that is deleted: somebody may want it here again by then.
 	notices := s.subscribe(t)
-	if err := s.client.DeleteZone(ctx, s.addr, zone, ""); err != nil {
+	if err := s.client.DeleteZone(ctx, s.addr, zone, bindcar.Owner{}); err != nil {
 		t.Fatal(err)
 	}
 	notices.await(t, zone, 0)

@@ -226,13 +226,15 @@ func TestZoneLifeCycle(t *testing.T) {
 		t.Errorf("update: %v, %v", reply, err)
 	}
 
-	if err := s.client.DeleteZone(ctx, s.addr, "life.example", "evil/zone"); !bindcar.IsNotFound(err) {
-		t.Errorf("another DNSZone deletes it: %v", err)
+	for _, other := range []bindcar.Owner{{Name: "evil/zone", UID: "uid of evil"}, {Name: "evil/zone"}, {Name: "team/zone", UID: "that of the one before"}} {
+		if err := s.client.DeleteZone(ctx, s.addr, "life.example", other); !bindcar.IsNotFound(err) {
+			t.Errorf("another DNSZone, %v, deletes it: %v", other, err)
+		}
 	}
 	if rcode := ask(t, s.DNS(), "life.example", dns.TypeSOA).Rcode; rcode != dns.RcodeSuccess {
 		t.Errorf("rcode after another DNSZone's deletion: %s", dns.RcodeToString[rcode])
 	}
-	if err := s.client.DeleteZone(ctx, s.addr, "life.example", "team/zone"); err != nil {
+	if err := s.client.DeleteZone(ctx, s.addr, "life.example", bindcar.Owner{Name: "team/zone", UID: "uid"}); err != nil {
 		t.Fatal(err)
 	}
 	if rcode := ask(t, s.DNS(), "life.example", dns.TypeSOA).Rcode; rcode != dns.RcodeRefused {
@@ -242,7 +244,7 @@ func TestZoneLifeCycle(t *testing.T) {
 	if len(left) > 0 {
 		t.Errorf("files left: %v", left)
 	}
-	if err := s.client.DeleteZone(ctx, s.addr, "life.example", ""); !bindcar.IsNotFound(err) {
+	if err := s.client.DeleteZone(ctx, s.addr, "life.example", bindcar.Owner{}); !bindcar.IsNotFound(err) {
 		t.Errorf("deleting it twice: %v", err)
 	}
 	if _, err := s.client.Zone(ctx, s.addr, "life.example"); !bindcar.IsNotFound(err) {

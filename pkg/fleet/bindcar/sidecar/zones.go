@@ -151,7 +151,8 @@ func (s *server) deleteZone(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer unlock()
-	if err := s.checkOwner(name, r.URL.Query().Get("owner")); err != nil {
+	query := r.URL.Query()
+	if err := s.checkOwner(name, bindcar.Owner{Name: query.Get("owner"), UID: query.Get("ownerUID")}); err != nil {
 		return err
 	}
 	ctx := context.WithoutCancel(r.Context())
@@ -172,11 +173,11 @@ func (s *server) deleteZone(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// checkOwner answers that there is no zone if the one of that name has the data of another DNSZone than owner; "" is any. A
-// damaged description names no owner.
-func (s *server) checkOwner(name, owner string) error {
-	if d, err := s.zones.LoadDescription(name); err == nil && owner != "" && d.Owner != "" && d.Owner != owner {
-		return httperror.New(http.StatusNotFound, "zone not found", "zone "+name+" has the data of another DNSZone than "+owner)
+// checkOwner answers that there is no zone if the one of that name has the data of another DNSZone than owner. A damaged description names
+// no owner.
+func (s *server) checkOwner(name string, owner bindcar.Owner) error {
+	if d, err := s.zones.LoadDescription(name); err == nil && owner.IsOther(bindcar.Owner{Name: d.Owner, UID: d.OwnerUID}) {
+		return httperror.New(http.StatusNotFound, "zone not found", "zone "+name+" has the data of another DNSZone than "+owner.Name)
 	}
 	return nil
 }

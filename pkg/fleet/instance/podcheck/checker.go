@@ -38,7 +38,7 @@ const maxQuestions = 16
 type Sidecar interface {
 	Ready(ctx context.Context, server bindcar.Address) error
 	Zones(ctx context.Context, server bindcar.Address) (bindcar.ZoneList, error)
-	DeleteZone(ctx context.Context, server bindcar.Address, zone, owner string) error
+	DeleteZone(ctx context.Context, server bindcar.Address, zone string, owner bindcar.Owner) error
 	Command(ctx context.Context, server bindcar.Address, zone, command string) (string, error)
 }
 

@@ -129,7 +129,7 @@ func (f *faultyPod) Zones(ctx context.Context, _ bindcar.Address) (bindcar.ZoneL
 	return f.client.Zones(ctx, f.proxy)
 }
 
-func (f *faultyPod) DeleteZone(ctx context.Context, _ bindcar.Address, zone, owner string) error {
+func (f *faultyPod) DeleteZone(ctx context.Context, _ bindcar.Address, zone string, owner bindcar.Owner) error {
 	return f.client.DeleteZone(ctx, f.proxy, zone, owner)
 }
 

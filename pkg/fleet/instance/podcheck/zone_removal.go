@@ -104,7 +104,7 @@ func (c *Checker) removeZones(ctx context.Context, instance client.ObjectKey, si
 			waiting = true
 			continue
 		}
-		if err := c.sidecar.DeleteZone(ctx, sidecar, zone.Name, ""); err != nil && !bindcar.IsNotFound(err) {
+		if err := c.sidecar.DeleteZone(ctx, sidecar, zone.Name, zone.OwnedBy()); err != nil && !bindcar.IsNotFound(err) {
 			return waiting, err, nil
 		}
 		removed = append(removed, zone.Name)

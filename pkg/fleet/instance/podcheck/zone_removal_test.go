@@ -91,14 +91,15 @@ func TestCountServingAmongNamesakes(t *testing.T) {
 	}
 }
 
-// deletions records the zones that are deleted.
+// deletions records the zones that are deleted, and whose they are to be.
 type deletions struct {
 	Sidecar
-	zones []string
+	zones  []string
+	owners []bindcar.Owner
 }
 
-func (d *deletions) DeleteZone(_ context.Context, _ bindcar.Address, zone, _ string) error {
-	d.zones = append(d.zones, zone)
+func (d *deletions) DeleteZone(_ context.Context, _ bindcar.Address, zone string, owner bindcar.Owner) error {
+	d.zones, d.owners = append(d.zones, zone), append(d.owners, owner)
 	return nil
 }
 
@@ -167,13 +168,17 @@ func TestRemovalSparesWhatTheCacheDoesNotKnow(t *testing.T) {
 	for _, name := range []string{"new", "moved-here", "moved-away", "going", "refused", "gone", "", "unreadable", "gone-later"} {
 		zone := bindcar.Zone{Name: "nobodys.test"}
 		if name != "" {
-			zone = bindcar.Zone{Name: name + ".test", Owner: "dns/" + name}
+			zone = bindcar.Zone{Name: name + ".test", Owner: "dns/" + name, OwnerUID: "uid of " + name}
 		}
 		surplus = append(surplus, zone)
 	}
 	waiting, sidecarErr, err := checker.removeZones(t.Context(), client.ObjectKeyFromObject(left), bindcar.Address{}, surplus)
 	if want := []string{"moved-away.test", "going.test", "refused.test", "gone.test", "nobodys.test"}; !waiting || sidecarErr != nil || err != nil || !slices.Equal(deleted.zones, want) {
 		t.Errorf("deleted %v; waiting %t, %v, %v", deleted.zones, waiting, sidecarErr, err)
+	}
+	// The pod may have the zone of another DNSZone by then.
+	if got := deleted.owners[0]; got != (bindcar.Owner{Name: "dns/moved-away", UID: "uid of moved-away"}) || deleted.owners[4] != (bindcar.Owner{}) {
+		t.Errorf("deletes what is owned by %q", deleted.owners)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
@@ -147,7 +148,7 @@ func (h *Host) demote(ctx context.Context) error {
 	}
 	if zone.Type != bindcar.Secondary {
 		log.FromContext(ctx).Info("zone demoted to a secondary of its signer", "zone", h.Object.Spec.ZoneName, "server", h.Server.Pod)
-		if err := h.sidecar.DeleteZone(ctx, h.address(), h.name(), h.Key.String()); err != nil {
+		if err := h.sidecar.DeleteZone(ctx, h.address(), h.name(), h.owner()); err != nil {
 			return err
 		}
 		if err := h.createSecondary(ctx); err != nil {
@@ -161,7 +162,7 @@ func (h *Host) demote(ctx context.Context) error {
 // promote deletes a zone from a primary that has followed another: the next pass, which comes at once, creates it in whole.
 func (h *Host) promote(ctx context.Context) error {
 	log.FromContext(ctx).Info("zone promoted to a primary", "zone", h.Object.Spec.ZoneName, "server", h.Server.Pod)
-	if err := h.sidecar.DeleteZone(ctx, h.address(), h.name(), h.Key.String()); err != nil {
+	if err := h.sidecar.DeleteZone(ctx, h.address(), h.name(), h.owner()); err != nil {
 		return err
 	}
 	h.known.demoted = false
@@ -169,12 +170,14 @@ func (h *Host) promote(ctx context.Context) error {
 	return nil
 }
 
-// Claim implements host.Host. A server that has this zone by its status is not asked.
+// Claim implements host.Host. A server that has this zone by its status is not asked. The status is about an instance: of a primary with several
+// pods, one may have been away while the zone was deleted and made again. A secondary's pod is set right by Configure.
 func (h *Host) Claim(ctx context.Context) (evicted bool, err error) {
 	isOwn := func(i v1beta1.ZoneInstance) bool {
 		return i.Namespace == h.Server.Namespace && i.Name == h.Server.Instance && i.Status == v1beta1.ZoneConfigured
 	}
-	if h.known.config != nil || slices.ContainsFunc(h.Object.Status.Bind9Instances, isOwn) {
+	isOneOfSome := h.Server.Role == observe.Primary && h.instance != nil && named.Replicas(h.instance) > 1
+	if h.known.config != nil || !isOneOfSome && slices.ContainsFunc(h.Object.Status.Bind9Instances, isOwn) {
 		return false, nil
 	}
 	zone, err := h.sidecar.Zone(ctx, h.address(), h.name())
@@ -193,14 +196,14 @@ func (h *Host) Claim(ctx context.Context) (evicted bool, err error) {
 // isOthers reports whether a server has the zone with the data of another DNSZone, perhaps one that had this one's name before: the server was
 // away while that was deleted.
 func (h *Host) isOthers(zone bindcar.Zone) bool {
-	return zone.Owner != "" && (zone.Owner != h.Key.String() || zone.OwnerUID != "" && zone.OwnerUID != string(h.Object.UID))
+	return zone.OwnedBy().IsOther(h.owner())
 }
 
 // evict removes the zone of another DNSZone.
 func (h *Host) evict(ctx context.Context, zone bindcar.Zone) error {
 	log.FromContext(ctx).Info("removing another DNSZone's data from a server", "zone", h.Object.Spec.ZoneName, "server", h.Server.Pod,
 		"owner", zone.Owner, "ownerUID", zone.OwnerUID)
-	err := h.sidecar.DeleteZone(ctx, h.address(), h.name(), zone.Owner)
+	err := h.sidecar.DeleteZone(ctx, h.address(), h.name(), zone.OwnedBy())
 	h.Forget()
 	return err
 }

@@ -27,7 +27,7 @@ import (
 type Sidecar interface {
 	CreateZone(ctx context.Context, server bindcar.Address, zone bindcar.CreateZone) error
 	// DeleteZone deletes a zone that has the data of an owner.
-	DeleteZone(ctx context.Context, server bindcar.Address, zone, owner string) error
+	DeleteZone(ctx context.Context, server bindcar.Address, zone string, owner bindcar.Owner) error
 	PatchZone(ctx context.Context, server bindcar.Address, zone string, patch bindcar.PatchZone) error
 	Zone(ctx context.Context, server bindcar.Address, zone string) (bindcar.Zone, error)
 	Command(ctx context.Context, server bindcar.Address, zone, command string) (string, error)
@@ -61,9 +61,12 @@ type memory struct {
 	demoted bool
 }
 
-// address is that of the pod's sidecar, name the zone's as the sidecar has it.
+// address is that of the pod's sidecar, name the zone's as the sidecar has it, and owner its DNSZone.
 func (h *Host) address() bindcar.Address { return inventory.SidecarOf(h.Server) }
 func (h *Host) name() string             { return declaration.DNSName(h.Object) }
+func (h *Host) owner() bindcar.Owner {
+	return bindcar.Owner{Name: h.Key.String(), UID: string(h.Object.UID)}
+}
 
 // Obstacle implements host.Primary.
 func (h *Host) Obstacle() error {
@@ -110,9 +113,9 @@ func (h *Host) Create(ctx context.Context, zone host.Copy) error {
 	return err
 }
 
-// Delete implements host.Host. The data of another DNSZone of that name stays.
+// Delete implements host.Host. The data of another DNSZone of that name stays, also of one that was made again.
 func (h *Host) Delete(ctx context.Context) error {
-	err := h.sidecar.DeleteZone(ctx, h.address(), h.name(), h.Key.String())
+	err := h.sidecar.DeleteZone(ctx, h.address(), h.name(), h.owner())
 	h.Forget()
 	if bindcar.IsNotFound(err) {
 		return nil

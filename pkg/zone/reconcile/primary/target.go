@@ -28,8 +28,8 @@ type target struct {
 // findReference takes the primary with the latest serial; when all primaries are empty or away, the secondary with the latest, so
 // that a restored zone comes back on the serial that its secondaries know, or what a primary held last if that is later. A pass
 // that looks again keeps its primary, with what that holds by then. Strangers are never the reference, nor are
-// secondaries that may transfer from them: when nobody else has the zone, it is an empty copy on their serial, so that they
-// keep nothing but what is declared.
+// secondaries that may transfer from them, nor those of others with a former zone: when nobody else has the zone, it is an
+// empty copy on their serial, so that they keep nothing but what is declared.
 func (p Pass) findReference(ctx context.Context, line []State, before target) (t target) {
 	if len(line) == 0 {
 		return t
@@ -44,12 +44,14 @@ func (p Pass) findReference(ctx context.Context, line []State, before target) (t
 			t.reference, t.of = q.Seen.Mirror, q.At.ID
 		}
 	}
-	if t.reference == nil {
-		t = p.findLost(ctx, line)
-	}
 	if t.reference != nil {
 		return t
 	}
+	t, former := p.findLost(ctx, line)
+	if t.reference != nil {
+		return t
+	}
+	t.reference = former
 	for _, q := range line {
 		if q.Err == nil && isLater(t.reference, q.Seen.Mirror) {
 			t.reference = observe.NewMirror(p.Zone.Name, q.Seen.SOA)
@@ -58,14 +60,24 @@ func (p Pass) findReference(ctx context.Context, line []State, before target) (t
 	return t
 }
 
-// findLost takes the latest copy of a zone that no primary has: a secondary's, or what a primary held last.
-func (p Pass) findLost(ctx context.Context, line []State) (t target) {
+// findLost takes the latest copy of a zone that no primary has: a secondary's, or what a primary held last. former is an empty copy on the
+// latest serial of a former zone, if secondaries of others have one.
+func (p Pass) findLost(ctx context.Context, line []State) (t target, former *observe.Mirror) {
 	for _, h := range p.Hosts {
 		if !h.At().Restores || len(p.Strangers) > 0 || h.SignIn(ctx) != nil {
 			continue
 		}
 		seen := h.Observe(ctx)
-		if !seen.Authoritative || !isLater(t.reference, seen.Mirror) {
+		if !seen.Authoritative || seen.Mirror == nil {
+			continue
+		}
+		if h.At().HadContent && p.isFormer(seen.Mirror.SOA.Serial) {
+			if isLater(former, seen.Mirror) {
+				former = observe.NewMirror(p.Zone.Name, seen.Mirror.SOA)
+			}
+			continue
+		}
+		if !isLater(t.reference, seen.Mirror) {
 			continue
 		}
 		if evicted, err := h.Claim(ctx); !evicted && err == nil { // A zone of another DNSZone is not this one, lost.
@@ -81,7 +93,18 @@ func (p Pass) findLost(ctx context.Context, line []State) (t target) {
 		clean, had := p.Content.WithoutLeftovers(t.reference)
 		t.reference, t.needsSerial = clean, t.needsSerial || had
 	}
-	return t
+	return t, former
+}
+
+// isFormer reports whether what a server of others holds on a serial is another DNSZone's, which had this one's name before: such a server knows
+// no owners. This one was on no server yet, or has had serials since its creation that are times, as Lockstep gives them, and later ones.
+func (p Pass) isFormer(serial uint32) bool {
+	object := p.Zone.Object
+	if object.Status.Serial == nil {
+		return true
+	}
+	created := uint32(object.CreationTimestamp.Unix())                                                    //nolint:gosec // RFC 1982 serials wrap
+	return rrset.SerialLess(serial, created) && !rrset.SerialLess(uint32(*object.Status.Serial), created) //nolint:gosec // a serial has 32 bits
 }
 
 // isStranger reports whether data that nobody declares is not followed from a server.
