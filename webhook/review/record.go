@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -120,6 +121,9 @@ func findRelativeTarget(ctx context.Context, o Objects, zone *v1beta1.DNSZone, r
 		return nil, err
 	}
 	named, _, _ := strings.Cut(remark, " ")
+	if _, err := netip.ParseAddr(strings.TrimSuffix(host, "."+declaration.DNSName(zone)+".")); err == nil {
+		return []trap.Found{trap.New(trap.AddressTarget, named, remark+"; name a host, and declare the address by an ARecord or AAAARecord")}, nil
+	}
 	return []trap.Found{trap.New(trap.RelativeTarget, named, remark+", where nothing is declared; write it with a final dot if it is complete")}, nil
 }
 

@@ -125,17 +125,8 @@ func getsAddresses(zone *v1beta1.DNSZone, built *source.Zone, host string) bool 
 
 // valueField is the field of an object that has its texts, or names hosts; of a DNSEndpoint, that of one endpoint.
 func valueField(o client.Object, index int) string {
-	switch o.(type) {
-	case *v1alpha1.DNSEndpoint:
-		return fmt.Sprintf("spec.endpoints[%d].targets", index)
-	case *v1beta1.TXTRecord:
-		return "spec.text"
-	case *v1beta1.NSRecord:
-		return "spec.nameserver"
-	case *v1beta1.MXRecord:
-		return "spec.mailServer"
-	case *v1beta1.SRVRecord:
-		return "spec.target"
+	if record, ok := o.(v1beta1.Record); ok {
+		return trap.FieldOf(record)
 	}
-	return "spec.data"
+	return fmt.Sprintf("spec.endpoints[%d].targets", index)
 }

@@ -40,6 +40,8 @@ const (
 	SeveralPolicies = "several-policies"
 	ReverseName     = "reverse-name"
 	ServiceName     = "service-name"
+	// AddressTarget is also found in values by themselves.
+	AddressTarget = "address-target"
 )
 
 // All are the traps that admission and "lockstep validate" know.
@@ -72,6 +74,14 @@ expect: validations fail. Write the value in one line, or use ">-", which turns 
 The warning appears where nothing is declared at that name. Write "cdn.example.net." for a complete name, also in data of a DNSRecord: "1
 svc.example.net. alpn=h2". The targets of a DNSEndpoint are always complete: there, "cdn" is no name in the zone, and "cdn.example.com" is.`,
 		nil,
+	},
+	{
+		AddressTarget, "An address, a port or a URL where the name of a host belongs",
+		`Targets are names: clients look for the addresses of "192.0.2.10." as of any other name, and no name ends in a number or has a colon. Data
+of types with kinds of their own, such as CNAME and MX, is refused if a target is an address. Name a host, and declare its address by an ARecord
+or AAAARecord; for HTTPS and SVCB, "." names the host that has the record. Ports are in the data of SRV, or port=8443 of HTTPS; a
+URL has no place in DNS but in URI records.`,
+		findNoHost,
 	},
 	{
 		MissingGlue, "A name server inside the zone without an address",
@@ -120,8 +130,10 @@ issuance with flags 128; other flags than 0 and 128 mean nothing.`,
 	},
 }
 
-// value is a TXT or CAA record.
+// value is the data of a TXT or CAA record, or of one that names a host.
 type value struct {
+	// target is the host, complete; empty for TXT and CAA, which have strings.
+	target string
 	// strs are the strings of a TXT record; of a CAA record the value.
 	strs []string
 	// caa is true for CAA, with flags and tag.
@@ -140,7 +152,8 @@ func readValue(rrtype uint16, rdata string) (v value, ok bool) {
 		}
 		v.caa, v.flags, v.tag, text = true, fields[0], fields[1], fields[2]
 	default:
-		return v, false
+		v.target = rrset.TargetOf(rrtype, rdata)
+		return v, v.target != ""
 	}
 	strs, err := rrset.ParseStrings(text)
 	v.strs = strs
@@ -234,14 +247,24 @@ func PolicyOf(rdata string) string {
 
 // OfRecord returns the traps that the data of a record is in.
 func OfRecord(record v1beta1.Record, rdata []string) []Found {
-	field := "spec.data"
+	return Find(FieldOf(record), declaration.RecordType(record), rdata)
+}
+
+// FieldOf is the field of a record that has its texts, or names a host.
+func FieldOf(record v1beta1.Record) string {
 	switch record.(type) {
 	case *v1beta1.TXTRecord:
-		field = "spec.text"
+		return "spec.text"
 	case *v1beta1.CAARecord:
-		field = "spec.value"
+		return "spec.value"
+	case *v1beta1.NSRecord:
+		return "spec.nameserver"
+	case *v1beta1.MXRecord:
+		return "spec.mailServer"
+	case *v1beta1.SRVRecord, *v1beta1.CNAMERecord, *v1beta1.PTRRecord:
+		return "spec.target"
 	}
-	return Find(field, declaration.RecordType(record), rdata)
+	return "spec.data"
 }
 
 var (
@@ -293,6 +316,20 @@ func findQuotes(v value) string {
 func findLineEnd(v value) string {
 	if text := strings.Join(v.strs, ""); strings.ContainsAny(text, "\r\n") {
 		return fmt.Sprintf(`the line end becomes part of the value: %q; write it in one line, or with ">-"`, shown(text))
+	}
+	return ""
+}
+
+var (
+	// number is how names end that no host has: there is no top-level domain of digits (RFC 3696 section 2).
+	number = regexp.MustCompile(`[.][0-9]+[.]$`)
+	// instance is in names of service instances, which may have whatever people call them.
+	instance = regexp.MustCompile(`[.]_(tcp|udp)[.]`)
+)
+
+func findNoHost(v value) string {
+	if number.MatchString(v.target) || strings.Contains(v.target, ":") && !instance.MatchString(v.target) {
+		return fmt.Sprintf("%q is an address, or has a port or the form of a URL, where the name of a host belongs; declare an address by an ARecord or AAAARecord", shown(v.target))
 	}
 	return ""
 }
