@@ -65,6 +65,12 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 	if err != nil {
 		return Result{}, err
 	}
+	var circle []trap.Found
+	if !r.complete { // What is known of all zones is looked at together.
+		if circle, err = findCircle(ctx, r.objects, zone, record, owner, rdata); err != nil {
+			return Result{}, err
+		}
+	}
 	neighbors := related.all()
 	result := r.conflictsWith(ctx, zone, neighbors, record, old)
 	for range maxRounds { // What excludes the record may be excluded itself.
@@ -78,7 +84,7 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 		result = r.conflictsWith(ctx, zone, neighbors, record, old)
 	}
 	result.Warnings = slices.Concat(result.Warnings, r.warnHidden(ctx, zone, neighbors, record), r.warnUnsupported(ctx, zone, neighbors, record))
-	result.Traps = slices.Concat(trap.OfOwner("spec.name", declaration.RecordType(record), owner, rdata), trap.OfRecord(record, rdata), relative)
+	result.Traps = slices.Concat(trap.OfOwner("spec.name", declaration.RecordType(record), owner, rdata), trap.OfRecord(record, rdata), relative, circle)
 	result.basis = []client.Object{zone}
 	for _, o := range neighbors {
 		if o, ok := o.(client.Object); ok {

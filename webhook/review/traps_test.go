@@ -114,6 +114,10 @@ func TestTraps(t *testing.T) {
 		"an instance for people":         {endpoint(`{dnsName: _ipp._tcp.example.com, recordType: PTR, targets: ['2\. OG: rot._ipp._tcp.example.com']}`), ""},
 		"a number in the zone":           {record("CNAMERecord", "a", `{name: a, target: "10"}`), ""},
 		"an address without a zone":      {strings.Replace(record("DNSRecord", "a", `{name: a, type: HTTPS, data: ['1 192.0.2.1.']}`), "namespace: dns", "namespace: elsewhere", 1), "address-target"},
+		"an alias that leads back":       {record("CNAMERecord", "a", `{name: www, target: blog}`), "alias-circle"},
+		"an alias beside it":             {record("CNAMERecord", "a", `{name: a, target: blog}`), ""},
+		"an alias, however written":      {record("DNSRecord", "a", `{name: www, type: CNAME, data: [blog]}`), "alias-circle"},
+		"an endpoint's redirection":      {endpoint(`{dnsName: a.example.com, recordType: DNAME, targets: [b.example.com]}`), ""},
 		"no text":                        {record("DNSRecord", "a", `{name: a, type: CNAME, data: [cdn.test.]}`), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +129,7 @@ func TestTraps(t *testing.T) {
 				}
 			}
 			if got := strings.Join(found, " "); !answer.Allowed || got != tc.want {
-				t.Errorf("allowed = %t, warnings %q, want %q", answer.Allowed, answer.Warnings, tc.want)
+				t.Errorf("allowed = %t (%v), warnings %q, want %q", answer.Allowed, answer.Result, answer.Warnings, tc.want)
 			}
 		})
 	}

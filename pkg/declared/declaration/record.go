@@ -22,7 +22,8 @@ func ReadRecord(r v1beta1.Record, zone Apex) Declared {
 	}
 	key := rrset.Key{Name: owner, Type: values.rrtype}
 	ttl, ttlErr := effectiveTTL(r.RecordTTL(), zone.TTL)
-	err = cmp.Or(specError(r), err, values.err, ttlErr, recordFields.checkPlacement(key, values.rdata), recordFields.checkApex(zone.Name, key))
+	fields := fieldsOf(r)
+	err = cmp.Or(specError(r), err, values.err, ttlErr, fields.checkPlacement(key, values.rdata), fields.checkApex(zone.Name, key))
 	return values.declare(key, ttl, r.RecordName(), err)
 }
 

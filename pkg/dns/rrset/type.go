@@ -67,6 +67,9 @@ func HostOf(rrtype uint16, rdata string) (string, bool) {
 	return "", false
 }
 
+// IsAlias is true for types that make names lead to others.
+func IsAlias(rrtype uint16) bool { return rrtype == dns.TypeCNAME || rrtype == dns.TypeDNAME }
+
 // placesOfTargets are the words that are targets, in data of types without rules of their own.
 var placesOfTargets = map[uint16]int{
 	dns.TypeSVCB: 1, dns.TypeHTTPS: 1, dns.TypeAFSDB: 1, dns.TypeKX: 1, dns.TypeLP: 1, dns.TypeRT: 1, dns.TypeNAPTR: 5,

@@ -37,6 +37,7 @@ const (
 	RelativeTarget  = "relative-target"
 	MissingGlue     = "missing-glue"
 	AliasTarget     = "alias-target"
+	AliasCircle     = "alias-circle"
 	SeveralPolicies = "several-policies"
 	ReverseName     = "reverse-name"
 	ServiceName     = "service-name"
@@ -94,8 +95,16 @@ to the servers are not known here. The zone's own name servers on servers of a c
 	{
 		AliasTarget, "An alias as target of NS, MX or SRV",
 		`NS, MX and SRV records name hosts that have addresses themselves, and no aliases (RFC 2181 section 10.3, RFC 2782). The target is declared
-with a CNAME in the same zone: resolvers and mail servers may refuse to follow it, and name servers do not add its addresses. Write the
+with a CNAME, by a wildcard or a DNAME too, in the same zone or in another one: resolvers and mail servers may refuse to follow it, and name servers do not add its addresses. Write the
 name that the alias leads to, or declare addresses in place of the alias.`,
+		nil,
+	},
+	{
+		AliasCircle, "Aliases that lead in a circle, or one after the other through too many",
+		`An alias has the data of its target. If aliases lead in a circle, within a zone or through several, there is none: resolvers answer with an
+error (RFC 1034 section 3.6.2). They also give up behind some number of aliases, the strictest behind eight. Wildcards and DNAME records count
+as aliases of the names that they match. An alias of itself, and a DNAME to its own name or below, are refused. Write the name of the host to
+which all of them should lead.`,
 		nil,
 	},
 	{
@@ -247,24 +256,7 @@ func PolicyOf(rdata string) string {
 
 // OfRecord returns the traps that the data of a record is in.
 func OfRecord(record v1beta1.Record, rdata []string) []Found {
-	return Find(FieldOf(record), declaration.RecordType(record), rdata)
-}
-
-// FieldOf is the field of a record that has its texts, or names a host.
-func FieldOf(record v1beta1.Record) string {
-	switch record.(type) {
-	case *v1beta1.TXTRecord:
-		return "spec.text"
-	case *v1beta1.CAARecord:
-		return "spec.value"
-	case *v1beta1.NSRecord:
-		return "spec.nameserver"
-	case *v1beta1.MXRecord:
-		return "spec.mailServer"
-	case *v1beta1.SRVRecord, *v1beta1.CNAMERecord, *v1beta1.PTRRecord:
-		return "spec.target"
-	}
-	return "spec.data"
+	return Find(declaration.ValueField(record), declaration.RecordType(record), rdata)
 }
 
 var (
