@@ -3,6 +3,7 @@ package review
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/webhook/review/trap"
 )
@@ -88,6 +90,47 @@ func TestAliases(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Each case wants the IDs of traps that values of one name are in beside each other, by the record.
+func TestTrapsOfOneName(t *testing.T) {
+	for name, tc := range map[string]struct {
+		records []string
+		want    string
+	}{
+		"two TTLs":             {[]string{"0 a A 192.0.2.1 60", "0 a A 192.0.2.2 600"}, "1 several-ttls"},
+		"its own and the zone": {[]string{"0 a A 192.0.2.1 60", "0 a A 192.0.2.2"}, "1 several-ttls"},
+		"one TTL":              {[]string{"0 a A 192.0.2.1 60", "0 a A 192.0.2.2 60", "0 a TXT x", "0 b A 192.0.2.1"}, ""},
+		"no host, and one":     {[]string{"0 a MX 0 .", "0 a MX 10 mail.example.org."}, "0 null-target"},
+		"no service, and one":  {[]string{"0 _a._tcp SRV 0 0 1 x.example.org.", "0 _a._tcp SRV 0 0 0 ."}, "1 null-target"},
+		"no host":              {[]string{"0 a MX 0 .", "0 a MX 10 .", "0 b MX 10 mail.example.org."}, ""},
+		"an alias and a host":  {[]string{"0 a HTTPS 1 .", "0 a HTTPS 2 x.example.org."}, ""},
+	} {
+		all := aliasObjects(t, tc.records)
+		for i, text := range tc.records {
+			if f := strings.Fields(text); f[2] == "A" && len(f) > 4 {
+				o := all[i].(*v1beta1.DNSRecord)
+				ttl, err := strconv.ParseInt(f[4], 10, 64)
+				if o.Spec.TTL, o.Spec.Data = &ttl, []string{f[3]}; err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		zones := aliasZones(t)
+		results, err := Batch(t.Context(), append(zones, all...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []string
+		for i, r := range results[len(zones):] {
+			for _, f := range r.Traps {
+				found = append(found, fmt.Sprintf("%d %s", i, f.ID))
+			}
+		}
+		if got := strings.Join(found, ", "); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
 	}
 }
 

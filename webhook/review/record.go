@@ -84,7 +84,7 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 		result = r.conflictsWith(ctx, zone, neighbors, record, old)
 	}
 	result.Warnings = slices.Concat(result.Warnings, r.warnHidden(ctx, zone, neighbors, record), r.warnUnsupported(ctx, zone, neighbors, record))
-	result.Traps = slices.Concat(trap.OfOwner("spec.name", declaration.RecordType(record), owner, rdata), trap.OfRecord(record, rdata), relative, circle)
+	result.Traps = slices.Concat(trap.OfOwner("spec.name", declaration.RecordType(record), owner, rdata), trap.OfRecord(record, rdata), findTwice(declaration.ValueField(record), declaration.RecordType(record), rdata, zone), relative, circle)
 	result.basis = []client.Object{zone}
 	for _, o := range neighbors {
 		if o, ok := o.(client.Object); ok {
@@ -131,6 +131,16 @@ func findRelativeTarget(ctx context.Context, o Objects, zone *v1beta1.DNSZone, r
 		return []trap.Found{trap.New(trap.AddressTarget, named, remark+"; name a host, and declare the address by an ARecord or AAAARecord")}, nil
 	}
 	return []trap.Found{trap.New(trap.RelativeTarget, named, remark+", where nothing is declared; write it with a final dot if it is complete")}, nil
+}
+
+// findTwice warns of the first target that has the zone's name twice.
+func findTwice(field string, rrtype uint16, rdata []string, zone *v1beta1.DNSZone) []trap.Found {
+	for _, value := range rdata {
+		if found := trap.Twice(field, rrset.TargetOf(rrtype, value), declaration.DNSName(zone)+"."); found != nil {
+			return found
+		}
+	}
+	return nil
 }
 
 // zoneHiding returns the zone below another one, of its namespace and on the same cluster, from which servers answer for a name;

@@ -19,7 +19,7 @@ import (
 )
 
 // addZoneTraps adds to results the traps that depend on all of a zone: hosts that are aliases, in whichever zone, aliases that lead in a circle, name
-// servers without addresses, and several policies of one name. Once an object is applied, its condition has the same remarks about hosts.
+// servers without addresses, and several policies or TTLs of one name. Once an object is applied, its condition has the same remarks about hosts.
 func addZoneTraps(members *membership.Cache, all []client.Object, results []Result) {
 	places := map[source.ObjectKey]int{}
 	content := map[*v1beta1.DNSZone][]source.Object{}
@@ -58,7 +58,7 @@ func addZoneTraps(members *membership.Cache, all []client.Object, results []Resu
 		for id, d := range sortedDeclarations(built) {
 			i := places[id.ObjectKey]
 			field := valueField(all[i], id.Index)
-			results[i].Traps = slices.Concat(results[i].Traps, hostTraps(zone, built, d, field, next), policyTraps(built, d, field))
+			results[i].Traps = slices.Concat(results[i].Traps, hostTraps(zone, built, d, field, next), policyTraps(built, d, field), setTraps(built, d, field))
 			if d.Accepted {
 				results[i].Traps = append(results[i].Traps, circleTrap(field, d.Key, d.Rdata, next)...)
 			}
@@ -127,6 +127,22 @@ func policyTraps(built *source.Zone, d source.Declaration, field string) []trap.
 			"%s: %s has several TXT records that begin with %s, and readers take none of them then; write them as one", field, d.Key.Name, kind))}
 	}
 	return nil
+}
+
+// setTraps returns the traps of a declaration beside those of the same name and type.
+func setTraps(built *source.Zone, d source.Declaration, field string) (found []trap.Found) {
+	set, _ := built.Get(d.Key)
+	if !d.Accepted {
+		return nil
+	}
+	if set.TTL != d.TTL {
+		found = append(found, trap.New(trap.SeveralTTLs, field, fmt.Sprintf("%s: %s is served with TTL %d, which another object declares, instead of %d", field, d.Key, set.TTL, d.TTL)))
+	}
+	isNull := func(rdata string) bool { return rrset.TargetOf(d.Key.Type, rdata) == "." }
+	if (d.Key.Type == dns.TypeMX || d.Key.Type == dns.TypeSRV) && slices.ContainsFunc(d.Rdata, isNull) && slices.ContainsFunc(set.Rdata, func(rdata string) bool { return !isNull(rdata) }) {
+		found = append(found, trap.New(trap.NullTarget, field, fmt.Sprintf(`%s: "." says that %s has no host, and others are declared`, field, d.Key)))
+	}
+	return found
 }
 
 // getsAddresses reports whether the addresses of servers become those of a name server of the zone itself, which has none.

@@ -41,6 +41,10 @@ const (
 	SeveralPolicies = "several-policies"
 	ReverseName     = "reverse-name"
 	ServiceName     = "service-name"
+	NullTarget      = "null-target"
+	SeveralTTLs     = "several-ttls"
+	SOATimers       = "soa-timers"
+	ZoneTwice       = "zone-twice"
 	// AddressTarget is also found in values by themselves.
 	AddressTarget = "address-target"
 )
@@ -108,10 +112,10 @@ which all of them should lead.`,
 		nil,
 	},
 	{
-		ReverseName, "A PTR record at a name that stands for no address",
+		ReverseName, "A reverse zone, or a PTR record, at a name that stands for no address",
 		`A name in a reverse zone has the numbers of an address from the last to the first, and the zone has the first of them already: 192.0.2.10 is
 "10" in the zone 2.0.192.in-addr.arpa, and 2001:db8::1 has the 32 digits of all of it in ip6.arpa, with a dot between each two (RFC 1035 section
-3.5, RFC 3596 section 2.5). An address as a name, as in "192.0.2.10", is a name below the zone that nobody asks for. Names with other labels, as
+3.5, RFC 3596 section 2.5). A zone called "192.0.2.0/24" is asked by nobody. An address as a name, as in "192.0.2.10", is a name below the zone that nobody asks for. Names with other labels, as
 those of RFC 2317, are no trap.`,
 		nil,
 	},
@@ -127,6 +131,35 @@ at names as _443._tcp.www. Without the underscore nobody finds it, and nothing s
 		`Mail servers want one SPF record at a name, and report an error if there are two, whichever would match (RFC 7208 section 4.5). Of several
 DMARC, MTA-STS or TLSRPT records they take none (RFC 7489 section 6.6.3, RFC 8461 section 3.1, RFC 8460 section 3). Objects that declare the
 same name and type are merged, so a second object does not replace the first. Write one record: "v=spf1 mx include:_spf.example.net -all".`,
+		nil,
+	},
+	{
+		ZoneTwice, "A name that ends in the zone's name twice",
+		`A name without a final dot in a zone file is relative to the zone: "mail.example.com" in example.com becomes mail.example.com.example.com, which
+an import keeps, as servers have it. Programs that add a domain to names that have it already make the same. Write the name once.`,
+		nil,
+	},
+	{
+		NullTarget, `"." for no host, beside hosts`,
+		`An MX or SRV record with the target "." says that there is no such service (RFC 7505 section 3, RFC 2782). Beside records with hosts, some
+programs deliver nothing, others to the hosts. Declare either.`,
+		nil,
+	},
+	{
+		SeveralTTLs, "Values of one name and type with different TTLs",
+		`All values of a name and type have one TTL (RFC 2181 section 5.2): the lowest that is declared is served. Declare the same one everywhere.`,
+		nil,
+	},
+	{
+		SOATimers, "A zone that secondaries drop before they ask for it twice",
+		`A secondary asks its primary every refresh, if that fails every retry, and drops the zone if it has reached none for expire (RFC 1035 section
+3.3.13). expire is to be much longer than both together: a week or more (RFC 1912 section 2.2), as it is by default.`,
+		nil,
+	},
+	{
+		"spf-type", "Data of type SPF, which nobody reads",
+		`Mail servers look for an SPF policy in TXT records alone: the type SPF was given up (RFC 7208 section 3.1). Declare a TXTRecord with the same
+text.`,
 		nil,
 	},
 	{
@@ -171,6 +204,9 @@ func readValue(rrtype uint16, rdata string) (v value, ok bool) {
 
 // Find returns the traps that values of an RRset are in, each once.
 func Find(field string, rrtype uint16, rdata []string) (found []Found) {
+	if rrtype == dns.TypeSPF {
+		return []Found{New("spf-type", field, field+": nobody reads records of type SPF; declare a TXTRecord with the same text (RFC 7208 section 3.1)")}
+	}
 	for _, data := range rdata {
 		v, ok := readValue(rrtype, data)
 		for _, known := range All {
