@@ -99,11 +99,11 @@ func TestTrapsOfOneName(t *testing.T) {
 		records []string
 		want    string
 	}{
-		"two TTLs":             {[]string{"0 a A 192.0.2.1 60", "0 a A 192.0.2.2 600"}, "1 several-ttls"},
-		"its own and the zone": {[]string{"0 a A 192.0.2.1 60", "0 a A 192.0.2.2"}, "1 several-ttls"},
+		"two TTLs":             {[]string{"0 a A 192.0.2.1 60", "0 a A 192.0.2.2 600"}, "1 spec.ttl several-ttls"},
+		"its own and the zone": {[]string{"0 a A 192.0.2.1 60", "0 a A 192.0.2.2"}, "1 spec.ttl several-ttls"},
 		"one TTL":              {[]string{"0 a A 192.0.2.1 60", "0 a A 192.0.2.2 60", "0 a TXT x", "0 b A 192.0.2.1"}, ""},
-		"no host, and one":     {[]string{"0 a MX 0 .", "0 a MX 10 mail.example.org."}, "0 null-target"},
-		"no service, and one":  {[]string{"0 _a._tcp SRV 0 0 1 x.example.org.", "0 _a._tcp SRV 0 0 0 ."}, "1 null-target"},
+		"no host, and one":     {[]string{"0 a MX 0 .", "0 a MX 10 mail.example.org."}, "0 spec.data null-target"},
+		"no service, and one":  {[]string{"0 _a._tcp SRV 0 0 1 x.example.org.", "0 _a._tcp SRV 0 0 0 ."}, "1 spec.data null-target"},
 		"no host":              {[]string{"0 a MX 0 .", "0 a MX 10 .", "0 b MX 10 mail.example.org."}, ""},
 		"an alias and a host":  {[]string{"0 a HTTPS 1 .", "0 a HTTPS 2 x.example.org."}, ""},
 	} {
@@ -125,7 +125,7 @@ func TestTrapsOfOneName(t *testing.T) {
 		var found []string
 		for i, r := range results[len(zones):] {
 			for _, f := range r.Traps {
-				found = append(found, fmt.Sprintf("%d %s", i, f.ID))
+				found = append(found, fmt.Sprintf("%d %s %s", i, f.Field, f.ID))
 			}
 		}
 		if got := strings.Join(found, ", "); got != tc.want {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,7 +137,11 @@ func setTraps(built *source.Zone, d source.Declaration, field string) (found []t
 		return nil
 	}
 	if set.TTL != d.TTL {
-		found = append(found, trap.New(trap.SeveralTTLs, field, fmt.Sprintf("%s: %s is served with TTL %d, which another object declares, instead of %d", field, d.Key, set.TTL, d.TTL)))
+		ttl := "spec.ttl"
+		if endpoint, is := strings.CutSuffix(field, ".targets"); is {
+			ttl = endpoint + ".recordTTL"
+		}
+		found = append(found, trap.New(trap.SeveralTTLs, ttl, fmt.Sprintf("%s: %s is served with TTL %d, which another object declares, instead of %d", ttl, d.Key, set.TTL, d.TTL)))
 	}
 	isNull := func(rdata string) bool { return rrset.TargetOf(d.Key.Type, rdata) == "." }
 	if (d.Key.Type == dns.TypeMX || d.Key.Type == dns.TypeSRV) && slices.ContainsFunc(d.Rdata, isNull) && slices.ContainsFunc(set.Rdata, func(rdata string) bool { return !isNull(rdata) }) {

@@ -58,6 +58,10 @@ func ValueField(o any) string {
 	switch o.(type) {
 	case *v1alpha1.DNSEndpoint:
 		return endpointFields.values
+	case *v1beta1.ARecord:
+		return "spec.ipv4Addresses"
+	case *v1beta1.AAAARecord:
+		return "spec.ipv6Addresses"
 	case *v1beta1.TXTRecord:
 		return "spec.text"
 	case *v1beta1.CAARecord:
