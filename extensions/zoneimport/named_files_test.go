@@ -49,6 +49,9 @@ var namedFiles = map[string]struct {
 		`zone:9 c 300 NAPTR 100 10 "" "" "/urn:cid:.+@([^\\.]+\\.)(.*)$/\\2/i" .`, `zone:7 sub 300 NS ns1`,
 		`zone:8 sub 300 DS 1 13 2 00112233445566778899AABBCCDDEEFF00112233445566778899AABBCCDDEEFF`,
 	}},
+	"e7-short-and-quoted-words": {reads: []string{
+		`zone:5 a 300 EUI48 01-02-03-04-05-06`, `zone:6 b 300 HTTPS 1 Svc alpn="h2"`, `zone:7 c 300 NAPTR 100 10 "u" "E2U+sip" "!^\\+([[:digit:]]+)$!sip:\\1@x!i" .`,
+	}},
 	"r9-words-that-a-type-lacks":        {listed: []string{"zone:5 a URI", "zone:6 b HINFO", "zone:7 c TLSA", "zone:8 d LOC"}, notBIND: true},
 	"e7-naptr-without-quotes":           {reads: []string{`zone:5 a 300 NAPTR 10 100 "s" "http+N2L" "" www`}},
 	"e8-generate-as-in-BINDs-manual":    {reads: []string{`zone:5 h1 300 MX 0 .`, `zone:5 h2 300 MX 0 .`}},
@@ -66,6 +69,7 @@ var namedFiles = map[string]struct {
 	"r2-escape-over-255":                {err: `zone:5: TXT: "x\\256" has the escape \256`, notBIND: true},
 	"r3-line-end-in-quotes":             {err: `zone:5: a quote is not closed`, notBIND: true},
 	"r9-bytes-after-rfc3597":            {listed: []string{`zone:5 a TYPE65280`}, notBIND: true},
+	"r9-broken-expression":              {err: `zone:6: NAPTR: the expression of its substitution, "^[[:number:]]+$", is none: "number" is no class, such as [:digit:]`, notBIND: true},
 	"r9-generate-without-quotes":        {err: `zone:5: "m$" is more than $GENERATE takes; put data that has blanks in quotes`, notBIND: true},
 	"r9-unit-of-a-ttl":                  {err: `zone:5: "1y" is neither a TTL, a class nor a known type`, notBIND: true},
 	"s1-generate-default-ttl":           {reads: []string{`zone:5 g1 300 A 192.0.2.1`, `zone:5 g2 300 A 192.0.2.2`}},

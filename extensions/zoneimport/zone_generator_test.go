@@ -256,9 +256,9 @@ func (g *zoneGenerator) longTag() string {
 
 func (g *zoneGenerator) substitution() string {
 	if g.breaks() {
-		return g.pick("\"!^(.)*?!\\\\2!\"", "\"!*a!b!\"", "\"!a!b\"", "\"!a!\\\\1!\"", "\"0a0b0\"", "\"!a!b!x\"", "\"!(a|)!b!\"", "\"!^*!b!\"")
+		return g.pick("\"!^(.)*?!\\\\2!\"", "\"!*a!b!\"", "\"!a!b\"", "\"!a!\\\\1!\"", "\"0a0b0\"", "\"!a!b!x\"", "\"!(a|)!b!\"", "\"!^*!b!\"", "\"![[:foo:]]!b!\"", "\"!a{256}!b!\"")
 	}
-	return g.pick("\"\"", "\"!^.*$!sip:info@example.com!\"", "\"!^\\\\+431(.*)$!sip:\\\\1@x!i\"", "\"!a(b|c)[0-9]{2}!x!\"", "!x!y!", "\"/a*|b/x/\"")
+	return g.pick("\"\"", "\"!^.*$!sip:info@example.com!\"", "\"!^\\\\+431(.*)$!sip:\\\\1@x!i\"", "\"!a(b|c)[0-9]{2}!x!\"", "!x!y!", "\"/a*|b/x/\"", "\"!^[[:digit:]_-]+\\\\d$!x!\"", "\"![[.a.][=b=]]{1,}!x!\"")
 }
 
 // generic is the form of RFC 3597.
@@ -332,8 +332,8 @@ func (g *zoneGenerator) other() (rrtype, data string) {
 		{"MINFO", g.host() + " " + g.host()},
 		{"LP", "10 " + g.host()},
 		{"L32", "10 192.0.2." + g.pick("0", "255")},
-		{"EUI48", g.pick("00-00-5e-00-53-2a", "00-00-5E-00-53-2A")},
-		{"EUI64", "00-00-5e-ef-10-00-00-2a"},
+		{"EUI48", g.pick("00-00-5e-00-53-2a", "00-00-5E-00-53-2A", "0-0-5e-0-53-2A")},
+		{g.pick("EUI64", "TYPE109"), g.pick("00-00-5e-ef-10-00-00-2a", "0-0-5e-ef-10-0-0-2a")},
 		{"CSYNC", g.pick("66 3 A NS AAAA", "1 0 TYPE65535 WKS type11 ATMA TYPE0", "0 0", "4294967295 65535 A TYPE65280")},
 		{"DHCID", "AAIBY2/AuCccgoJbsaxcQc9TUapptP69lOjxfNuVAA2kjEA="},
 		{"IPSECKEY", g.pick("10 1 2 192.0.2.38", "0 2 2 2001:db8::1", "10 3 2 "+g.host(), "10 0 2 .") + " AQNRU3mG7TVTO2BkR47usntb102uFJtugbo6BSGvgqt4AQ=="},
@@ -385,7 +385,7 @@ func (g *zoneGenerator) service() string {
 	if text == "" {
 		return g.pick("0 ", "1 ") + g.host()
 	}
-	return g.pick("1 ", "65535 ", "00002 ") + g.pick(".", "@", "svc", "Svc.Example.NET.") + " " + text
+	return g.pick("1 ", "65535 ", "00002 ") + g.pick(".", "@", "svc", "Svc.Example.NET.", "\"svc\"", "\"a b;(\"", "\"@\"") + " " + text
 }
 
 // entry writes a record. Without an owner, it has that of the record before.

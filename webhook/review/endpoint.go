@@ -51,8 +51,9 @@ func (r endpointReviewer) review(ctx context.Context, obj, _ *v1alpha1.DNSEndpoi
 		if warning == "" && len(problems) == 0 {
 			warning = r.warnUnsupported(ctx, path, endpoint, zone, obj.Namespace)
 			key, rdata, _ := declaration.EndpointData(endpoint)
-			targets := path.Child("targets").String()
-			v.Traps = slices.Concat(v.Traps, trap.OfOwner(path.Child("dnsName").String(), key.Type, key.Name, rdata), trap.Find(targets, key.Type, rdata), findBareTarget(targets, key, rdata, zone))
+			name, targets := path.Child("dnsName").String(), path.Child("targets").String()
+			v.Traps = slices.Concat(v.Traps, trap.OfOwner(name, key.Type, key.Name, rdata), trap.Twice(name, key.Name, declaration.DNSName(zone)+"."),
+				trap.Find(targets, key.Type, rdata), findBareTarget(targets, key, rdata, zone), findTwice(targets, key.Type, rdata, zone))
 			warning = cmp.Or(warning, warnExclusive(first, path, key))
 		}
 		if warning != "" {

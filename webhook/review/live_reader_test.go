@@ -72,7 +72,7 @@ func TestReviewLooksAtWhatIsStored(t *testing.T) {
 			kinds: "new", warns: "spec.clusterRef: there is no Bind9Cluster new",
 		},
 		"records of a zone": {
-			object: zone("new", newZone), stored: []client.Object{recordOf(t, `{kind: AAAARecord, metadata: {name: a, namespace: dns, labels: {zone: new}}, spec: {name: a}}`)},
+			object: zone("new", newZone+", bind9InstancesFrom: [{selector: {matchExpressions: [{key: x, operator: DoesNotExist}]}}]"), stored: []client.Object{recordOf(t, `{kind: AAAARecord, metadata: {name: a, namespace: dns, labels: {zone: new}}, spec: {name: a}}`)},
 			kinds: "arecords aaaarecords", warns: "spec.recordsFrom[0].selector: selects none of the records",
 		},
 	}

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -64,6 +65,12 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 	if err != nil {
 		return Result{}, err
 	}
+	var circle []trap.Found
+	if !r.complete { // What is known of all zones is looked at together.
+		if circle, err = findCircle(ctx, r.objects, zone, record, owner, rdata); err != nil {
+			return Result{}, err
+		}
+	}
 	neighbors := related.all()
 	result := r.conflictsWith(ctx, zone, neighbors, record, old)
 	for range maxRounds { // What excludes the record may be excluded itself.
@@ -77,7 +84,7 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 		result = r.conflictsWith(ctx, zone, neighbors, record, old)
 	}
 	result.Warnings = slices.Concat(result.Warnings, r.warnHidden(ctx, zone, neighbors, record), r.warnUnsupported(ctx, zone, neighbors, record))
-	result.Traps = slices.Concat(trap.OfOwner("spec.name", declaration.RecordType(record), owner, rdata), trap.OfRecord(record, rdata), relative)
+	result.Traps = slices.Concat(trap.OfOwner("spec.name", declaration.RecordType(record), owner, rdata), trap.OfRecord(record, rdata), findTwice(declaration.ValueField(record), declaration.RecordType(record), rdata, zone), relative, circle)
 	result.basis = []client.Object{zone}
 	for _, o := range neighbors {
 		if o, ok := o.(client.Object); ok {
@@ -120,7 +127,20 @@ func findRelativeTarget(ctx context.Context, o Objects, zone *v1beta1.DNSZone, r
 		return nil, err
 	}
 	named, _, _ := strings.Cut(remark, " ")
+	if _, err := netip.ParseAddr(strings.TrimSuffix(host, "."+declaration.DNSName(zone)+".")); err == nil {
+		return []trap.Found{trap.New(trap.AddressTarget, named, remark+"; name a host, and declare the address by an ARecord or AAAARecord")}, nil
+	}
 	return []trap.Found{trap.New(trap.RelativeTarget, named, remark+", where nothing is declared; write it with a final dot if it is complete")}, nil
+}
+
+// findTwice warns of the first target that has the zone's name twice.
+func findTwice(field string, rrtype uint16, rdata []string, zone *v1beta1.DNSZone) []trap.Found {
+	for _, value := range rdata {
+		if found := trap.Twice(field, rrset.TargetOf(rrtype, value), declaration.DNSName(zone)+"."); found != nil {
+			return found
+		}
+	}
+	return nil
 }
 
 // zoneHiding returns the zone below another one, of its namespace and on the same cluster, from which servers answer for a name;

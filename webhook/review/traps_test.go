@@ -90,15 +90,49 @@ func TestTraps(t *testing.T) {
 		"a certificate at the host":   {record("DNSRecord", "a", `{name: mail, type: TLSA, data: ["3 1 1 abcd"]}`), "service-name"},
 		"a certificate":               {record("DNSRecord", "a", `{name: _25._tcp.mail, type: TLSA, data: ["3 1 1 abcd"]}`), ""},
 
-		"relative":                    {record("MXRecord", "a", `{name: a, priority: 1, mailServer: mx.test}`), "relative-target"},
-		"relative, of data":           {record("DNSRecord", "a", `{name: a, type: CNAME, data: [cdn.test]}`), "relative-target"},
-		"relative, of a service":      {record("DNSRecord", "a", `{name: a, type: HTTPS, data: ['1 svc.test alpn="h2"']}`), "relative-target"},
-		"relative, of a substitution": {record("DNSRecord", "a", `{name: a, type: NAPTR, data: ['1 1 "s" "SIP+D2U" "" _sip._udp.test']}`), "relative-target"},
-		"complete, of a service":      {record("DNSRecord", "a", `{name: a, type: HTTPS, data: ['1 svc.test. alpn="h2.x"', '0 .', '2 @']}`), ""},
-		"one label in an endpoint":    {endpoint(`{dnsName: a.example.com, recordType: CNAME, targets: [cdn]}`), "relative-target"},
-		"one label behind a number":   {endpoint(`{dnsName: a.example.com, recordType: MX, targets: ["10 mx.example.com", "20 mx2."]}`), "relative-target"},
-		"no host, and this one":       {endpoint(`{dnsName: a.example.com, recordType: MX, targets: ["0 ."]}, {dnsName: b.example.com, recordType: CNAME, targets: [localhost]}`), ""},
-		"no text":                     {record("DNSRecord", "a", `{name: a, type: CNAME, data: [cdn.test.]}`), ""},
+		"relative":                       {record("MXRecord", "a", `{name: a, priority: 1, mailServer: mx.test}`), "relative-target"},
+		"relative, of data":              {record("DNSRecord", "a", `{name: a, type: CNAME, data: [cdn.test]}`), "relative-target"},
+		"relative, of a service":         {record("DNSRecord", "a", `{name: a, type: HTTPS, data: ['1 svc.test alpn="h2"']}`), "relative-target"},
+		"relative, of a substitution":    {record("DNSRecord", "a", `{name: a, type: NAPTR, data: ['1 1 "s" "SIP+D2U" "" _sip._udp.test']}`), "relative-target"},
+		"complete, of a service":         {record("DNSRecord", "a", `{name: a, type: HTTPS, data: ['1 svc.test. alpn="h2.x"', '0 .', '2 @']}`), ""},
+		"one label in an endpoint":       {endpoint(`{dnsName: a.example.com, recordType: CNAME, targets: [cdn]}`), "relative-target"},
+		"one label behind a number":      {endpoint(`{dnsName: a.example.com, recordType: MX, targets: ["10 mx.example.com", "20 mx2."]}`), "relative-target"},
+		"no host, and this one":          {endpoint(`{dnsName: a.example.com, recordType: MX, targets: ["0 ."]}, {dnsName: b.example.com, recordType: CNAME, targets: [localhost]}`), ""},
+		"an address, complete":           {record("DNSRecord", "a", `{name: a, type: HTTPS, data: ['1 192.0.2.1. alpn=h2']}`), "address-target"},
+		"an address, relative":           {record("DNSRecord", "a", `{name: a, type: HTTPS, data: ['1 "192.0.2.1" alpn=h2']}`), "address-target"},
+		"an IPv6 address":                {record("DNSRecord", "a", `{name: a, type: SVCB, data: ['1 2001:db8::1.']}`), "address-target"},
+		"an IPv6 address, relative":      {record("DNSRecord", "a", `{name: a, type: SVCB, data: ['1 2001:db8::1']}`), "address-target"},
+		"an address for a substitution":  {record("DNSRecord", "a", `{name: a, type: NAPTR, data: ['1 1 "s" "SIP+D2U" "" 192.0.2.1.']}`), "address-target"},
+		"an address for a key exchanger": {record("DNSRecord", "a", `{name: a, type: KX, data: ['1 192.0.2.1.']}`), "address-target"},
+		"an address by an endpoint":      {endpoint(`{dnsName: a.example.com, recordType: HTTPS, targets: ["1 192.0.2.1"]}`), "address-target"},
+		"almost an address":              {record("CNAMERecord", "a", `{name: a, target: 192.0.2.256.}`), "address-target"},
+		"almost an address of mail":      {record("MXRecord", "a", `{name: a, priority: 1, mailServer: 192.0.2.}`), "address-target"},
+		"almost an address of a server":  {record("NSRecord", "a", `{name: a, nameserver: 192.0.2.1.5.}`), "address-target"},
+		"almost an address of a service": {record("SRVRecord", "a", `{name: _a._tcp, priority: 0, weight: 0, port: 1, target: 192.0.2.1.5.}`), "address-target"},
+		"a URL":                          {endpoint(`{dnsName: a.example.com, recordType: CNAME, targets: ["https://cdn.test/"]}`), "address-target"},
+		"a port":                         {endpoint(`{dnsName: _a._tcp.example.com, recordType: SRV, targets: ["0 0 80 cdn.test:80"]}`), "address-target"},
+		"an instance for people":         {endpoint(`{dnsName: _ipp._tcp.example.com, recordType: PTR, targets: ['2\. OG: rot._ipp._tcp.example.com']}`), ""},
+		"a number in the zone":           {record("CNAMERecord", "a", `{name: a, target: "10"}`), ""},
+		"an address without a zone":      {strings.Replace(record("DNSRecord", "a", `{name: a, type: HTTPS, data: ['1 192.0.2.1.']}`), "namespace: dns", "namespace: elsewhere", 1), "address-target"},
+		"an alias that leads back":       {record("CNAMERecord", "a", `{name: www, target: blog}`), "alias-circle"},
+		"an alias beside it":             {record("CNAMERecord", "a", `{name: a, target: blog}`), ""},
+		"an alias, however written":      {record("DNSRecord", "a", `{name: www, type: CNAME, data: [blog]}`), "alias-circle"},
+		"an endpoint's redirection":      {endpoint(`{dnsName: a.example.com, recordType: DNAME, targets: [b.example.com]}`), ""},
+		"a zone, as a network":           {zone("z", `zoneName: 192.0.2.0/24, clusterRef: c`), "reverse-name"},
+		"a zone of too high a number":    {zone("z", `zoneName: 2.0.300.in-addr.arpa, clusterRef: c`), "reverse-name"},
+		"a zone of groups":               {zone("z", `zoneName: 0db8.2001.ip6.arpa, clusterRef: c`), "reverse-name"},
+		"a reverse zone":                 {zone("z", `zoneName: 8.b.d.0.1.0.0.2.ip6.arpa, clusterRef: c`), ""},
+		"a part of a reverse zone":       {zone("z", `zoneName: 0/25.2.0.192.in-addr.arpa, clusterRef: c`), ""},
+		"a zone that expires":            {strings.Replace(zone("z", `zoneName: other.test, clusterRef: c`), "soaRecord: {", "soaRecord: {refresh: 86400, expire: 86400, ", 1), "soa-timers"},
+		"a zone that lasts":              {strings.Replace(zone("z", `zoneName: other.test, clusterRef: c`), "soaRecord: {", "soaRecord: {refresh: 3600, retry: 600, expire: 4200, ", 1), ""},
+		"the zone twice":                 {record("MXRecord", "a", `{name: a, priority: 1, mailServer: mail.Example.com.example.com.}`), "zone-twice"},
+		"the zone twice, of a service":   {record("DNSRecord", "a", `{name: a, type: HTTPS, data: ["1 www.example.com.example.com."]}`), "zone-twice"},
+		"the zone twice, of a name":      {endpoint(`{dnsName: www.example.com.example.com, recordType: A, targets: [192.0.2.1]}`), "zone-twice"},
+		"the zone twice, of a target":    {endpoint(`{dnsName: a.example.com, recordType: MX, targets: ["10 mail.example.com.example.com"]}`), "zone-twice"},
+		"almost the zone twice":          {record("MXRecord", "a", `{name: a, priority: 1, mailServer: mail.anexample.com.example.com.}`), ""},
+		"the zone itself":                {record("MXRecord", "a", `{name: a, priority: 1, mailServer: example.com.}`), ""},
+		"a type that nobody reads":       {record("DNSRecord", "a", `{name: a, type: SPF, data: ['"v=spf1 -all"']}`), "spf-type"},
+		"no text":                        {record("DNSRecord", "a", `{name: a, type: CNAME, data: [cdn.test.]}`), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := NewHandler(example(t)).Handle(quick(t), request(t, tc.object, ""))
@@ -109,7 +143,7 @@ func TestTraps(t *testing.T) {
 				}
 			}
 			if got := strings.Join(found, " "); !answer.Allowed || got != tc.want {
-				t.Errorf("allowed = %t, warnings %q, want %q", answer.Allowed, answer.Warnings, tc.want)
+				t.Errorf("allowed = %t (%v), warnings %q, want %q", answer.Allowed, answer.Result, answer.Warnings, tc.want)
 			}
 		})
 	}

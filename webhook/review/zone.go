@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/webhook/review/trap"
 )
 
 // zoneReviewer judges zones: their selectors, their own data, whether they may be served and what their selectors match
@@ -52,10 +53,20 @@ func (r zoneReviewer) review(ctx context.Context, zone, old *v1beta1.DNSZone) (R
 	missing, err := r.missingReferences(ctx, zone)
 	v.Problems, v.basis = slices.Concat(v.Problems, moved, selection.Problems), slices.Concat(v.basis, selection.basis)
 	v.Warnings = slices.Concat(v.Warnings, selection.Warnings, missing)
+	v.Traps = trap.OfZone(zone, built.Name, built.SOA)
+	if !namesServers(zone) {
+		v.Warnings = append(v.Warnings, "spec: it names no servers, so that nobody serves the zone: set clusterRef, clusterProviderRef, bind9InstancesFrom or providerRefs")
+	}
 	if built.NameServers.Remark != "" {
 		v.Warnings = append(v.Warnings, "spec.nameServers: "+built.NameServers.Remark)
 	}
 	return v, err
+}
+
+// namesServers reports whether a zone says by which servers it is served.
+func namesServers(zone *v1beta1.DNSZone) bool {
+	spec := zone.Spec
+	return spec.ClusterRef != "" || spec.ClusterProviderRef != "" || len(spec.Bind9InstancesFrom)+len(spec.ProviderRefs) > 0
 }
 
 // What has to do with a name looks at all zones that have it, of all namespaces, and what has to do with a record at all zones of its namespace

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,14 +12,15 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/declaration"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/webhook/review/trap"
 )
 
-// addZoneTraps adds to results the traps that depend on all of a zone: hosts that are aliases, name servers without addresses, and several policies
-// of one name. Once an object is applied, its condition has the same remarks about hosts.
+// addZoneTraps adds to results the traps that depend on all of a zone: hosts that are aliases, in whichever zone, aliases that lead in a circle, name
+// servers without addresses, and several policies or TTLs of one name. Once an object is applied, its condition has the same remarks about hosts.
 func addZoneTraps(members *membership.Cache, all []client.Object, results []Result) {
 	places := map[source.ObjectKey]int{}
 	content := map[*v1beta1.DNSZone][]source.Object{}
@@ -36,6 +38,7 @@ func addZoneTraps(members *membership.Cache, all []client.Object, results []Resu
 			content[zone] = append(content[zone], object)
 		}
 	}
+	contents, known := map[*v1beta1.DNSZone]*source.Zone{}, aliases{}
 	for _, zone := range zones {
 		built, err := source.Build(zone, content[zone], source.Options{
 			Owns:       func(e metav1.Object, dnsName string) bool { return sameZone(members.ZoneOfEndpoint(e, dnsName), zone) },
@@ -44,10 +47,22 @@ func addZoneTraps(members *membership.Cache, all []client.Object, results []Resu
 		if err != nil {
 			continue // Its own review says so.
 		}
+		contents[zone] = built
+		known.add(zone, built)
+	}
+	for _, zone := range zones {
+		built := contents[zone]
+		if built == nil {
+			continue
+		}
+		next := func(name string) string { return known.next(zone, name) }
 		for id, d := range sortedDeclarations(built) {
 			i := places[id.ObjectKey]
 			field := valueField(all[i], id.Index)
-			results[i].Traps = slices.Concat(results[i].Traps, hostTraps(zone, built, d, field), policyTraps(built, d, field))
+			results[i].Traps = slices.Concat(results[i].Traps, hostTraps(zone, built, d, field, next), policyTraps(built, d, field), setTraps(built, d, field))
+			if d.Accepted {
+				results[i].Traps = append(results[i].Traps, circleTrap(field, d.Key, d.Rdata, next)...)
+			}
 		}
 	}
 }
@@ -72,8 +87,8 @@ func zonesOf(members *membership.Cache, o client.Object) (zones []*v1beta1.DNSZo
 	return zones
 }
 
-// hostTraps returns the traps of one declaration, each once.
-func hostTraps(zone *v1beta1.DNSZone, built *source.Zone, d source.Declaration, field string) (found []trap.Found) {
+// hostTraps returns the traps of one declaration, each once. The next of a name is where it leads if it is an alias.
+func hostTraps(zone *v1beta1.DNSZone, built *source.Zone, d source.Declaration, field string, next func(string) string) (found []trap.Found) {
 	if !d.Accepted || d.Key.Type != dns.TypeNS && d.Key.Type != dns.TypeMX && d.Key.Type != dns.TypeSRV {
 		return nil
 	}
@@ -81,11 +96,13 @@ func hostTraps(zone *v1beta1.DNSZone, built *source.Zone, d source.Declaration, 
 		host, _ := rrset.HostOf(d.Key.Type, rdata)
 		alias, text := built.WarnOfHost(d.Key, host)
 		id := trap.MissingGlue
-		switch {
-		case text == "":
-			continue
+		switch target := next(host); {
 		case alias:
 			id = trap.AliasTarget
+		case target != "":
+			id, text = trap.AliasTarget, fmt.Sprintf("%s is an alias of %s, and %s records must name the host itself (RFC 2181 section 10.3)", host, target, dns.Type(d.Key.Type))
+		case text == "":
+			continue
 		case d.Key.Type != dns.TypeNS || getsAddresses(zone, built, host):
 			continue
 		}
@@ -113,6 +130,26 @@ func policyTraps(built *source.Zone, d source.Declaration, field string) []trap.
 	return nil
 }
 
+// setTraps returns the traps of a declaration beside those of the same name and type.
+func setTraps(built *source.Zone, d source.Declaration, field string) (found []trap.Found) {
+	set, _ := built.Get(d.Key)
+	if !d.Accepted {
+		return nil
+	}
+	if set.TTL != d.TTL {
+		ttl := "spec.ttl"
+		if endpoint, is := strings.CutSuffix(field, ".targets"); is {
+			ttl = endpoint + ".recordTTL"
+		}
+		found = append(found, trap.New(trap.SeveralTTLs, ttl, fmt.Sprintf("%s: %s is served with TTL %d, which another object declares, instead of %d", ttl, d.Key, set.TTL, d.TTL)))
+	}
+	isNull := func(rdata string) bool { return rrset.TargetOf(d.Key.Type, rdata) == "." }
+	if (d.Key.Type == dns.TypeMX || d.Key.Type == dns.TypeSRV) && slices.ContainsFunc(d.Rdata, isNull) && slices.ContainsFunc(set.Rdata, func(rdata string) bool { return !isNull(rdata) }) {
+		found = append(found, trap.New(trap.NullTarget, field, fmt.Sprintf(`%s: "." says that %s has no host, and others are declared`, field, d.Key)))
+	}
+	return found
+}
+
 // getsAddresses reports whether the addresses of servers become those of a name server of the zone itself, which has none.
 func getsAddresses(zone *v1beta1.DNSZone, built *source.Zone, host string) bool {
 	spec := zone.Spec
@@ -123,19 +160,11 @@ func getsAddresses(zone *v1beta1.DNSZone, built *source.Zone, host string) bool 
 	return slices.Contains(own.Rdata, host)
 }
 
-// valueField is the field of an object that has its texts, or names hosts; of a DNSEndpoint, that of one endpoint.
+// valueField is the field of an object that has its values, or names a host; of a DNSEndpoint, that of one endpoint.
 func valueField(o client.Object, index int) string {
-	switch o.(type) {
-	case *v1alpha1.DNSEndpoint:
-		return fmt.Sprintf("spec.endpoints[%d].targets", index)
-	case *v1beta1.TXTRecord:
-		return "spec.text"
-	case *v1beta1.NSRecord:
-		return "spec.nameserver"
-	case *v1beta1.MXRecord:
-		return "spec.mailServer"
-	case *v1beta1.SRVRecord:
-		return "spec.target"
+	field := declaration.ValueField(o)
+	if _, is := o.(*v1alpha1.DNSEndpoint); is {
+		return fmt.Sprintf("spec.endpoints[%d].%s", index, field)
 	}
-	return "spec.data"
+	return field
 }

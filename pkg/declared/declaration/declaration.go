@@ -11,6 +11,7 @@ import (
 	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -44,19 +45,35 @@ func specError(o metav1.Object) error {
 }
 
 // fieldNames are the names of fields in messages.
-type fieldNames struct{ name, target, server string }
+type fieldNames struct{ name, values string }
 
-var (
-	recordFields   = fieldNames{name: "spec.name", target: "spec.target", server: "spec.nameserver"}
-	endpointFields = fieldNames{name: "dnsName", target: "targets", server: "targets"}
-)
+var endpointFields = fieldNames{name: "dnsName", values: "targets"}
 
-// ServerField names the field of an object that names a name server.
-func ServerField(o any) string {
-	if _, ok := o.(*v1alpha1.DNSEndpoint); ok {
-		return endpointFields.server
+func fieldsOf(r v1beta1.Record) fieldNames {
+	return fieldNames{name: "spec.name", values: ValueField(r)}
+}
+
+// ValueField names the field of a record that has its values, or the last part of them: a host. For a DNSEndpoint it is the one of an endpoint.
+func ValueField(o any) string {
+	switch o.(type) {
+	case *v1alpha1.DNSEndpoint:
+		return endpointFields.values
+	case *v1beta1.ARecord:
+		return "spec.ipv4Addresses"
+	case *v1beta1.AAAARecord:
+		return "spec.ipv6Addresses"
+	case *v1beta1.TXTRecord:
+		return "spec.text"
+	case *v1beta1.CAARecord:
+		return "spec.value"
+	case *v1beta1.NSRecord:
+		return "spec.nameserver"
+	case *v1beta1.MXRecord:
+		return "spec.mailServer"
+	case *v1beta1.SRVRecord, *v1beta1.CNAMERecord, *v1beta1.PTRRecord:
+		return "spec.target"
 	}
-	return recordFields.server
+	return "spec.data"
 }
 
 // Label is what messages about one declaration of an object begin with: empty for a record, which has only one.
@@ -73,9 +90,9 @@ func Label(o any, index int) string {
 func (f fieldNames) checkPlacement(k rrset.Key, rdata []string) error {
 	switch {
 	case k.Type == dns.TypeCNAME && slices.Contains(rdata, k.Name):
-		return fmt.Errorf("%s: %s would be an alias of itself", f.target, k.Name)
+		return fmt.Errorf("%s: %s would be an alias of itself", f.values, k.Name)
 	case k.Type == dns.TypeDNAME && slices.ContainsFunc(rdata, func(target string) bool { return rrset.IsSubdomain(target, k.Name) }):
-		return fmt.Errorf("%s: %s would redirect to itself (RFC 6672 section 2.4)", f.target, k.Name)
+		return fmt.Errorf("%s: %s would redirect to itself (RFC 6672 section 2.4)", f.values, k.Name)
 	case k.Type == dns.TypeDNAME && len(k.Name) > 1 && k.Name[0] == '*':
 		return fmt.Errorf("%s: %s: a DNAME cannot be declared for a wildcard (RFC 6672 section 3.3)", f.name, k.Name)
 	case k.Type == dns.TypeNS && len(k.Name) > 1 && k.Name[0] == '*':

@@ -80,8 +80,8 @@ func TestEndpointDataRefuses(t *testing.T) {
 		// messages are what each line begins with.
 		messages []string
 	}{
-		"unknown type": {endpoint("www.example.com", "ALIAS", "x"),
-			[]string{`recordType: "ALIAS" is not published here: "ALIAS" is not a record type; write one of the IANA registry`}},
+		"unknown type": {endpoint("www.example.com", "BOGUS", "x"),
+			[]string{`recordType: "BOGUS" is not published here: "BOGUS" is not a record type; write one of the IANA registry`}},
 		"type of the zone":       {endpoint("www.example.com", "SOA", "x"), []string{`recordType: "SOA" is not published here: the DNSZone declares the SOA record`}},
 		"type of signing":        {endpoint("www.example.com", "DNSKEY", "x"), []string{`recordType: "DNSKEY" is not published here: servers maintain DNSKEY records`}},
 		"DNAME to itself":        {endpoint("www.example.com", "DNAME", "a.www.example.com"), []string{"targets: www.example.com. would redirect to itself"}},

@@ -22,7 +22,8 @@ func ReadRecord(r v1beta1.Record, zone Apex) Declared {
 	}
 	key := rrset.Key{Name: owner, Type: values.rrtype}
 	ttl, ttlErr := effectiveTTL(r.RecordTTL(), zone.TTL)
-	err = cmp.Or(specError(r), err, values.err, ttlErr, recordFields.checkPlacement(key, values.rdata), recordFields.checkApex(zone.Name, key))
+	fields := fieldsOf(r)
+	err = cmp.Or(specError(r), err, values.err, ttlErr, fields.checkPlacement(key, values.rdata), fields.checkApex(zone.Name, key))
 	return values.declare(key, ttl, r.RecordName(), err)
 }
 
@@ -40,12 +41,11 @@ func RecordData(record v1beta1.Record, zone string) (rrtype uint16, rdata []stri
 // RelativeTarget is the canonical name that a record's target stands for, and a remark for the user, when the target has a dot inside and
 // none at the end: it may have been meant to be complete. Otherwise both are "".
 func RelativeTarget(record v1beta1.Record, zone string) (host, remark string) {
-	if r, typed := record.(*v1beta1.DNSRecord); typed {
-		if place, named := placesOfNames[rrset.DeclarableType(r.Spec.Type)]; named {
-			return relativeName(r.Spec.Data, place, zone)
-		}
+	rrtype := RecordType(record)
+	if r, typed := record.(*v1beta1.DNSRecord); typed && !rrset.HasRules(rrtype) {
+		return relativeName(rrtype, r.Spec.Data, zone)
 	}
-	if _, has := rrset.HostOf(RecordType(record), ""); !has {
+	if _, has := rrset.HostOf(rrtype, ""); !has {
 		return "", ""
 	}
 	origin, err := rrset.CanonicalName(zone)
@@ -60,29 +60,14 @@ func RelativeTarget(record v1beta1.Record, zone string) (host, remark string) {
 	return host, d.note
 }
 
-// lastWord is a place at the end.
-const lastWord = -1
-
-// placesOfNames are the words that are names of hosts or services, in data of types without rules of their own.
-var placesOfNames = map[uint16]int{
-	dns.TypeSVCB: 1, dns.TypeHTTPS: 1, dns.TypeAFSDB: 1, dns.TypeKX: 1, dns.TypeLP: 1, dns.TypeRT: 1, dns.TypeNAPTR: lastWord,
-}
-
 // relativeName is RelativeTarget for the first such name in some data.
-func relativeName(data []string, place int, zone string) (host, remark string) {
+func relativeName(rrtype uint16, data []string, zone string) (host, remark string) {
 	origin, err := rrset.CanonicalName(zone)
 	if err != nil {
 		return "", ""
 	}
 	for i, text := range data {
-		words := strings.Fields(text)
-		if place >= len(words) || len(words) == 0 || words[0] == `\#` {
-			continue
-		}
-		word := words[max(place, 0)]
-		if place == lastWord {
-			word = words[len(words)-1]
-		}
+		word := rrset.TargetOf(rrtype, text)
 		if isAbsolute(word) || !strings.Contains(word, ".") {
 			continue
 		}

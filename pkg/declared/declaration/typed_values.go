@@ -66,6 +66,9 @@ func wholeLineError(text, rest string) error {
 // readType reads the mnemonic of a type that can be declared.
 func readType(mnemonic string) (uint16, error) {
 	rrtype, known := rrset.ParseType(mnemonic)
+	if _, what := rrset.ForeignType(mnemonic); !known && what != "" {
+		return 0, errors.New(what)
+	}
 	if !known {
 		return 0, fmt.Errorf("%q is not a record type; write one of the IANA registry, such as HTTPS, or TYPE and its number (RFC 3597 section 5)", rrset.Shorten(mnemonic))
 	}

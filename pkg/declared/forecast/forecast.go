@@ -39,13 +39,22 @@ type Zone struct {
 	Held bool `json:"held,omitempty"`
 	// Changes are in canonical order of names, then by type.
 	Changes []Change `json:"changes"`
+	// Unpublished are the objects that would declare something in vain and did not before, sorted.
+	Unpublished []Unpublished `json:"unpublished,omitempty"`
+}
+
+// Unpublished is an object of which something would not be published.
+type Unpublished struct {
+	Object  Object `json:"object"`
+	Message string `json:"message"`
 }
 
 // Change is one RRset that changes.
 type Change struct {
 	Action Action `json:"action"`
-	Name   string `json:"name"`
-	Type   string `json:"type"`
+	// Name is spelled as declared, as values are.
+	Name string `json:"name"`
+	Type string `json:"type"`
 	// Before is nil for an RRset that appears, After for one that vanishes.
 	Before *Data `json:"before,omitempty"`
 	After  *Data `json:"after,omitempty"`
@@ -56,7 +65,7 @@ type Change struct {
 // Data is what an RRset holds.
 type Data struct {
 	TTL uint32 `json:"ttl"`
-	// Values are in presentation form.
+	// Values are in presentation form. The serial of an SOA record is 0 where the servers count it.
 	Values []string `json:"values"`
 }
 
@@ -72,7 +81,8 @@ func (o Object) String() string { return source.ObjectKey(o).String() }
 
 // Compare returns the zones in which answers change if the objects before become those after, sorted by zone name, namespace and name. The
 // instances of cluster-scoped clusters that name no namespace are in systemNamespace. Objects of kinds that matter to no zone are passed over.
-func Compare(before, after []source.Object, systemNamespace string) (zones []Zone) {
+// Unselected are the records of which no zone would take anything, and did before or are new, sorted.
+func Compare(before, after []source.Object, systemNamespace string) (zones []Zone, unselected []Object) {
 	was, is := newWorld(before, systemNamespace), newWorld(after, systemNamespace)
 	for key := range was.zones {
 		if _, stays := is.zones[key]; !stays {
@@ -82,11 +92,11 @@ func Compare(before, after []source.Object, systemNamespace string) (zones []Zon
 	for key := range is.zones {
 		zones = append(zones, compareZone(key, was, is))
 	}
-	zones = slices.DeleteFunc(zones, func(z Zone) bool { return len(z.Changes) == 0 && z.Problem == "" })
+	zones = slices.DeleteFunc(zones, func(z Zone) bool { return len(z.Changes)+len(z.Unpublished) == 0 && z.Problem == "" })
 	slices.SortFunc(zones, func(a, b Zone) int {
 		return cmp.Or(rrset.CompareNames(a.ZoneName, b.ZoneName), cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.Object.Name, b.Object.Name))
 	})
-	return zones
+	return zones, findUnselected(before, after, was, is)
 }
 
 // compareZone compares what a zone holds in two worlds.
@@ -112,11 +122,55 @@ func compareZone(key membership.ZoneKey, was, is *world) Zone {
 	for _, k := range keysOf(before, after) {
 		b, a := setOf(before, k), setOf(after, k)
 		if !b.RRset.Equal(a.RRset) {
-			out.add(k, dataOf(b), dataOf(a), objectsOf(b, a))
+			shown := k
+			for _, set := range []source.RRset{b, a} {
+				if len(set.Rdata) > 0 {
+					shown.Name = set.SpelledName()
+				}
+			}
+			out.add(shown, dataOf(b), dataOf(a), objectsOf(b, a))
 		}
 	}
+	out.Unpublished = unpublished(before, after)
 	out.Held = before != nil && after != nil && exceedsGuard(guard.Of(is.zones[key]), before, after)
 	return out
+}
+
+// unpublished lists what the later of two versions of a zone does not take, and what is new of that.
+func unpublished(before, after *source.Zone) (all []Unpublished) {
+	if after == nil {
+		return nil
+	}
+	for id, d := range after.Declarations.All() {
+		var was source.Declaration
+		if before != nil {
+			was, _ = before.Declarations.Get(id)
+		}
+		if d.Accepted || d.IsElsewhere() || !was.Accepted && was.Message == d.Message {
+			continue
+		}
+		all = append(all, Unpublished{Object(id.ObjectKey), d.Message})
+	}
+	slices.SortFunc(all, func(a, b Unpublished) int {
+		return cmp.Or(compareObjects(a.Object, b.Object), cmp.Compare(a.Message, b.Message))
+	})
+	return all
+}
+
+func findUnselected(before, after []source.Object, was, is *world) (all []Object) {
+	known := map[source.ObjectKey]bool{}
+	for _, o := range before {
+		if record, ok := o.(v1beta1.Record); ok && was.members.ZoneOfRecord(record) == nil {
+			known[source.KeyOf(o)] = true
+		}
+	}
+	for _, o := range after {
+		if record, ok := o.(v1beta1.Record); ok && !known[source.KeyOf(o)] && !v1beta1.IsGoing(record) && is.members.ZoneOfRecord(record) == nil {
+			all = append(all, Object(source.KeyOf(o)))
+		}
+	}
+	slices.SortFunc(all, compareObjects)
+	return all
 }
 
 // exceedsGuard reports whether a zone would lose more than its guard allows. What it has lost lately is not known here.
@@ -183,7 +237,11 @@ func dataOf(set source.RRset) *Data {
 	if len(set.Rdata) == 0 {
 		return nil
 	}
-	return &Data{set.TTL, set.Rdata}
+	values := make([]string, len(set.Rdata))
+	for i, rdata := range set.Rdata {
+		values[i] = set.SpelledRdata(rdata)
+	}
+	return &Data{set.TTL, values}
 }
 
 // objectsOf lists who declares an RRset on either side.
@@ -193,10 +251,12 @@ func objectsOf(sets ...source.RRset) (objects []Object) {
 			objects = append(objects, Object(ref.Key()))
 		}
 	}
-	slices.SortFunc(objects, func(a, b Object) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(objects, compareObjects)
 	return slices.Compact(objects)
+}
+
+func compareObjects(a, b Object) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // world is all that decides what zones hold.

@@ -41,7 +41,7 @@ func address(object, in, name string, addresses ...string) *v1beta1.ARecord {
 }
 
 // describe writes the changes as lines.
-func describe(zones []Zone) (lines []string) {
+func describe(zones []Zone, _ []Object) (lines []string) {
 	data := func(d *Data) string {
 		if d == nil {
 			return "-"
@@ -146,7 +146,7 @@ func TestCompare(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			if back := Compare(test.after, test.before, "lockstep-system"); len(test.want) > 0 && len(back) > 0 && slices.Equal(describe(back), got) {
+			if back := describe(Compare(test.after, test.before, "lockstep-system")); len(test.want) > 0 && len(back) > 0 && slices.Equal(back, got) {
 				t.Error("the way back is the same")
 			}
 		})

@@ -113,6 +113,10 @@ func TestBuildDecides(t *testing.T) {
 			records: []v1beta1.Record{cnameRecord(object("alias", 9), "www", "WWW")},
 			want:    map[string]string{"alias": "Invalid: spec.target: www.example.com. would be an alias of itself"},
 		},
+		"alias of itself, of data": {
+			records: []v1beta1.Record{dnsRecord(object("alias", 9), "www", "CNAME", "WWW")},
+			want:    map[string]string{"alias": "Invalid: spec.data: www.example.com. would be an alias of itself"},
+		},
 		"alias at a name server": {
 			records: []v1beta1.Record{cnameRecord(object("alias", 1), "ns2", "web"), nsRecord(object("ns", 2), "@", "ns2")},
 			want:    map[string]string{"ns": "", "alias": "Conflict: ns2.example.com. is a name server of this zone, declared by NSRecord dns/ns"},

@@ -125,7 +125,7 @@ func (d *groupDecision) hostConflict(c *declarationCandidate) string {
 		for host := range d.tree.hostsOf(c.Declaration) {
 			if first := d.first[host]; first != nil && first.key.Type == dns.TypeCNAME {
 				return fmt.Sprintf("%s: %s is an alias, %s; a name server's name takes addresses, not a CNAME (RFC 2181 section 10.3)",
-					declaration.ServerField(c.object), host.name, first.describeFor(c))
+					declaration.ValueField(c.object), host.name, first.describeFor(c))
 			}
 		}
 	}

@@ -38,8 +38,13 @@ func Objects[T Object](objects []T) []Object {
 // ObjectKey names an Object.
 type ObjectKey struct{ Kind, Namespace, Name string }
 
-// String is how messages name an object: "ARecord dns-system/www".
-func (k ObjectKey) String() string { return k.Kind + " " + k.Namespace + "/" + k.Name }
+// String is how messages name an object: "ARecord dns-system/www", and "ARecord www" where it has no namespace.
+func (k ObjectKey) String() string {
+	if k.Namespace == "" {
+		return k.Kind + " " + k.Name
+	}
+	return k.Kind + " " + k.Namespace + "/" + k.Name
+}
 
 // KeyOf names an object. Its kind is found by its Go type, because clients clear TypeMeta; it is empty for what declares
 // no DNS data.

@@ -2,6 +2,7 @@ package source
 
 import (
 	"maps"
+	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -98,3 +99,12 @@ func plainOf(z *Zone) plain {
 }
 
 func diffZones(a, b *Zone) string { return cmp.Diff(plainOf(a), plainOf(b), cmpopts.EquateEmpty()) }
+
+// What has no namespace, as records of a zone file that is imported, has no slash before its name.
+func TestObjectKey(t *testing.T) {
+	for want, key := range map[string]ObjectKey{"ARecord dns/www": {"ARecord", "dns", "www"}, "ARecord www": {"ARecord", "", "www"}} {
+		if got := key.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

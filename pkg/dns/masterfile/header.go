@@ -28,22 +28,6 @@ type header struct {
 // age is the time stamp that Microsoft's DNS server writes before the TTL of a record that a client has made, in hours since 1601.
 var age = regexp.MustCompile(`^\[(AGE|Aging):[0-9]+\]$`)
 
-// foreignTypes are words of exports that stand for what a server does, with the numbers that its makers use for them, and the signature of a
-// transfer that dig has printed.
-var foreignTypes = map[string]struct {
-	rrtype uint16
-	what   string
-}{
-	"ALIAS":  {65401, "ALIAS is PowerDNS' own: its server answers with the addresses of another name; declare these"},
-	"ANAME":  {65305, "ANAME is no type of DNS: such servers answer with the addresses of another name; declare these"},
-	"AWS":    {65401, "AWS is a word of cli53, which exports zones of Route 53: its servers answer with the addresses of another name; declare these"},
-	"TSIG":   {dns.TypeTSIG, "TSIG signs a transfer, as dig prints it, and is no data of the zone"},
-	"LUA":    {65402, "LUA is PowerDNS' own: its server runs a program for each answer"},
-	"WINS":   {65281, "WINS is Microsoft's own: its server asks another service for names that the zone does not have"},
-	"WINSR":  {65282, "WINSR is Microsoft's own: its server asks another service for names that the zone does not have"},
-	"WINS-R": {65282, "WINS-R is Microsoft's own: its server asks another service for names that the zone does not have"},
-}
-
 // parseHeader reads a header, and returns the words behind it.
 func parseHeader(words []word) (h header, rest []word, err error) {
 	if len(words) > 0 && age.MatchString(words[0].text) {
@@ -73,8 +57,8 @@ func parseHeader(words []word) (h header, rest []word, err error) {
 		return h, nil, fmt.Errorf("%q stands in quotes where a TTL, a class or a type belongs", words[0].text)
 	}
 	rrtype, ok := rrset.ParseType(words[0].text)
-	if foreign, found := foreignTypes[strings.ToUpper(words[0].text)]; found && (!ok || rrtype == foreign.rrtype) {
-		rrtype, h.foreign, h.class, ok = foreign.rrtype, foreign.what, 0, true
+	if number, what := rrset.ForeignType(words[0].text); what != "" && (!ok || rrtype == number) {
+		rrtype, h.foreign, h.class, ok = number, what, 0, true
 	}
 	if !ok {
 		return h, nil, fmt.Errorf("%q is neither a TTL, a class nor a known type; a type without a name is written TYPE65280 (RFC 3597 section 5)", words[0].text)

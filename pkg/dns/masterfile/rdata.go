@@ -76,9 +76,6 @@ func readRdata(rrtype uint16, words []word, origin name) (rdata, error) {
 		return rdata{}, fmt.Errorf("%s: %w", rrset.TypeName(rrtype), f.err)
 	}
 	canonical, err := rrset.Parse(rrset.Key{Type: rrtype}, text)
-	if err == nil {
-		err = f.doubt
-	}
 	if err != nil {
 		return rdata{size: f.size, problem: err.Error()}, nil
 	}
@@ -148,8 +145,6 @@ type fields struct {
 	size   int
 	hosts  []string
 	err    error
-	// doubt is about data that BIND may read or not.
-	doubt error
 }
 
 func (f *fields) next(what string) word {
@@ -237,12 +232,12 @@ func (f *fields) text(most int) string {
 	return quote(raw)
 }
 
-// naptrRegexp takes the third text of a NAPTR record. An expression that is not surely right is doubtful.
+// naptrRegexp takes the third text of a NAPTR record.
 func (f *fields) naptrRegexp() string {
 	raw, err := readString(f.next("a substitution"), maxString)
 	if f.err == nil {
 		if f.err = err; err == nil {
-			f.doubt, f.err = rrset.CheckSubstitution(string(raw))
+			f.err = rrset.CheckSubstitution(string(raw))
 		}
 	}
 	f.size += 1 + len(raw)

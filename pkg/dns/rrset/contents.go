@@ -70,7 +70,7 @@ var contentChecks = map[uint16]func(dns.RR) error{
 	dns.TypeNAPTR: checkOf(func(r *dns.NAPTR) error {
 		text, _, err := nextString(`"` + r.Regexp + `"`)
 		if err == nil {
-			_, err = CheckSubstitution(text)
+			err = CheckSubstitution(text)
 		}
 		return err
 	}),

@@ -38,6 +38,8 @@ var encoders = map[uint16]func(*encoder){
 			e.str()
 		}
 	},
+	dns.TypeEUI48:    func(e *encoder) { e.octets(48 / 8) },
+	dns.TypeEUI64:    func(e *encoder) { e.octets(64 / 8) },
 	dns.TypeAMTRELAY: (*encoder).relay,
 	dns.TypeATMA:     (*encoder).endSystem,
 	typeWKS:          (*encoder).ports,
@@ -294,6 +296,19 @@ func (e *encoder) groups() {
 			e.fail(word, "four groups of hexadecimal digits as in 2001:db8:1140:1000")
 		}
 		e.append(n, 16)
+	}
+}
+
+// octets takes bytes of one or two hexadecimal digits (RFC 7043 section 3.2). What BIND reads behind them and drops is refused.
+func (e *encoder) octets(count int) {
+	word := e.next()
+	octets := strings.Split(word, "-")
+	for _, octet := range octets {
+		n, err := strconv.ParseUint(octet, 16, 8)
+		if err != nil || len(octet) > 2 || len(octets) != count {
+			e.fail(word, fmt.Sprintf("%d bytes in hexadecimal as in %s", count, strings.Repeat("00-", count-1)+"00"))
+		}
+		e.append(n, 8)
 	}
 }
 

@@ -36,6 +36,9 @@ func cutParameters(rdata string) (rest string, cut []parameter, err error) {
 	words := parameterWords(rdata)
 	const parameters = 2 // behind priority and target
 	kept := slices.Clone(words[:min(len(words), parameters)])
+	if len(kept) == parameters {
+		kept[1] = unquoteName(kept[1])
+	}
 	for _, word := range words[len(kept):] {
 		name, value, _ := strings.Cut(word, "=")
 		digits, _ := strings.CutPrefix(name, "key")
@@ -70,6 +73,23 @@ func cutParameters(rdata string) (rest string, cut []parameter, err error) {
 		cut = append(cut, one.sorted())
 	}
 	return strings.Join(kept, " "), cut, nil
+}
+
+// quotedName has what a zone file may have in a name in quotes, and not in one without.
+var quotedName = regexp.MustCompile(`\\.|[ \t;()]`)
+
+// unquoteName returns a word without its quotes if these hold a name, as BIND has it for the target of a service.
+func unquoteName(word string) string {
+	name := word[1:max(len(word)-1, 1)]
+	if name == "" || word != `"`+name+`"` {
+		return word
+	}
+	return quotedName.ReplaceAllStringFunc(name, func(part string) string {
+		if c := part[len(part)-1]; len(part) == 1 || c == ' ' || c == '\t' {
+			return string(appendDDD(nil, c))
+		}
+		return part
+	})
 }
 
 // listBytes read the elements of values that are lists.

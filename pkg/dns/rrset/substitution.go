@@ -1,29 +1,26 @@
 package rrset
 
 import (
+	"cmp"
 	"errors"
-	"regexp"
-	"regexp/syntax"
+	"fmt"
+	"slices"
 	"strings"
 )
 
 // CheckSubstitution refuses the regexp of a NAPTR record if BIND does: it is empty, or !expression!replacement!flags (RFC 3402 section 3.2).
-// The doubt is about an expression that BIND may refuse or not.
-func CheckSubstitution(text string) (doubt, err error) {
+func CheckSubstitution(text string) error {
 	if text == "" {
-		return nil, nil
+		return nil
 	}
 	parts, err := splitSubstitution(text)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	expression, replacement := parts[0], parts[1]
-	groups, certain := countGroups(expression)
-	switch broken := brokenExpression(expression); {
-	case broken != nil:
-		return nil, broken
-	case !certain:
-		return errors.New("the expression of its substitution is none that BIND certainly reads"), nil
+	groups, err := countGroups(expression)
+	if err != nil {
+		return fmt.Errorf("the expression of its substitution, %q, is none: %w", Shorten(expression), err)
 	}
 	for i := 0; i+1 < len(replacement); i++ {
 		if replacement[i] != '\\' {
@@ -31,10 +28,10 @@ func CheckSubstitution(text string) (doubt, err error) {
 		}
 		i++
 		if c := replacement[i]; c == '0' || c > '0' && c <= '9' && int(c-'0') > groups {
-			return nil, errors.New("the replacement refers to a group that the expression does not have")
+			return errors.New("the replacement refers to a group that the expression does not have")
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // splitSubstitution cuts a substitution at its first character, which is not escaped, into expression, replacement and flags.
@@ -68,36 +65,175 @@ func splitSubstitution(text string) (parts [3]string, err error) {
 	return parts, nil
 }
 
-var (
-	// simpleBracket is a bracket expression without anything special.
-	simpleBracket = regexp.MustCompile(`\[\^?(?:[0-9]-[0-9]|[a-z]-[a-z]|[A-Z]-[A-Z]|[A-Za-z0-9_.+*@]|\\[.@+*_])+\]`)
-	// simpleBound follows an atom, as Go sees to.
-	simpleBound = regexp.MustCompile(`\{[0-9]{1,2}(?:,[0-9]{0,2})?\}`)
-	// doubtfulPair is what Go reads and BIND does not, or differently.
-	doubtfulPair = regexp.MustCompile(`[\^$|(][*+?{]|\|[|)]|[(]\||^\||\|$|[\[\]{}]`)
-)
-
-// countGroups counts the groups of a POSIX expression; ok is false if the count may be wrong, or the expression uses more than the usual.
-func countGroups(expression string) (groups int, ok bool) {
-	parsed, err := syntax.Parse(expression, syntax.POSIX)
-	plain := simpleBound.ReplaceAllString(simpleBracket.ReplaceAllString(expression, "x"), "+")
-	if err != nil || expression == "" || doubtfulPair.MatchString(plain) {
-		return 0, false
+// countGroups counts the groups of an extended regular expression of POSIX, as BIND reads it: "^" and "$" cannot be repeated, "\d" is a "d".
+func countGroups(expression string) (int, error) {
+	e := expressionReader{rest: expression}
+	for e.rest != "" && e.err == nil {
+		e.readPiece()
 	}
-	return parsed.MaxCap(), true
+	switch {
+	case e.open > 0:
+		e.fail("a parenthesis is not closed")
+	case !e.atom:
+		e.fail("it is empty, or ends in |")
+	}
+	return e.groups, e.err
 }
 
-// brokenExpression is why nothing reads an expression. BIND takes a closing parenthesis alone.
-func brokenExpression(expression string) error {
-	_, err := syntax.Parse(expression, syntax.POSIX)
-	var wrong *syntax.Error
-	if !errors.As(err, &wrong) {
-		return nil
+// expressionReader takes an expression piece by piece.
+type expressionReader struct {
+	rest string
+	// groups are those seen, open those not closed yet.
+	groups, open int
+	// atom is true behind what may be repeated, and repeated if it is already.
+	atom, repeated bool
+	// alternative is true in a group behind its "|".
+	alternative bool
+	// first is the last character in brackets, which begins a range if "-" follows.
+	first int
+	err   error
+}
+
+func (e *expressionReader) fail(text string) { e.err = cmp.Or(e.err, errors.New(text)) }
+
+// skip takes n bytes.
+func (e *expressionReader) skip(n int) { e.rest = e.rest[n:] }
+
+func (e *expressionReader) readPiece() {
+	c := e.rest[0]
+	e.skip(1)
+	switch c {
+	case '[':
+		e.readBracket()
+	case '(':
+		e.groups, e.open = e.groups+1, e.open+1
+		e.atom, e.repeated, e.alternative = false, false, false
+		return
+	case ')':
+		if e.open > 0 && !e.atom && e.alternative {
+			e.fail("an alternative is empty")
+		}
+		e.open = max(e.open-1, 0)
+	case '|':
+		if !e.atom {
+			e.fail("an alternative is empty")
+		}
+		e.atom, e.repeated, e.alternative = false, false, true
+		return
+	case '^', '$':
+		e.atom, e.repeated = true, true
+		return
+	case '*', '+', '?':
+		e.repeat()
+		return
+	case '{':
+		if e.rest != "" && isDigit(e.rest[0]) {
+			e.repeat()
+			e.readBound()
+			return
+		}
+	case '\\': // Something follows: splitSubstitution has seen to that.
+		if c = e.rest[0]; c > '0' && c <= '9' && int(c-'0') > e.groups {
+			e.fail("it refers to a group that is not there yet")
+		}
+		e.skip(1)
 	}
-	switch wrong.Code {
-	case syntax.ErrMissingParen, syntax.ErrMissingBracket, syntax.ErrMissingRepeatArgument, syntax.ErrTrailingBackslash:
-		return errors.New("the expression of its substitution is none: " + wrong.Error())
-	default:
-		return nil
+	e.atom, e.repeated = true, false
+}
+
+func (e *expressionReader) repeat() {
+	if !e.atom || e.repeated {
+		e.fail("nothing is there to be repeated")
 	}
+	e.repeated = true
+}
+
+// readBound takes what is behind "{".
+func (e *expressionReader) readBound() {
+	const most = 255 // RE_DUP_MAX of POSIX
+	bound, rest, closed := strings.Cut(e.rest, "}")
+	least, greatest, _ := strings.Cut(bound, ",")
+	low, okLow := parseBound(least)
+	high, okHigh := parseBound(greatest)
+	if !closed || !okLow || !okHigh || low > most || high > most || greatest != "" && low > high {
+		e.fail(fmt.Sprintf("{ is followed by no bound up to {%d}", most))
+	}
+	e.rest = rest
+}
+
+// parseBound reads a number, which may be left out.
+func parseBound(text string) (int, bool) {
+	n := 0
+	for i := range len(text) {
+		if !isDigit(text[i]) {
+			return 0, false
+		}
+		n = min(10*n+int(text[i]-'0'), 1<<16) //nolint:mnd // decimal; above all bounds
+	}
+	return n, true
+}
+
+// classes are the classes of characters that POSIX has.
+var classes = []string{"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "xdigit"}
+
+// Where a bracket expression is in a range: behind its end, and behind its "-".
+const (
+	afterRange = iota + 1
+	inRange
+)
+
+// readBracket takes what is behind "[", with the "]" that closes it.
+func (e *expressionReader) readBracket() {
+	e.rest = strings.TrimPrefix(e.rest, "^")
+	place := 0
+	for seen := false; e.rest != "" && e.err == nil; seen = true {
+		c := e.rest[0]
+		switch {
+		case c == ']' && seen:
+			e.skip(1)
+			return
+		case c == '-' && seen && place == afterRange:
+			e.fail("a range begins where another one ends")
+		case c == '-' && seen && place == 0:
+			place = inRange
+			e.skip(1)
+		case c == '[':
+			place = e.readElement(place)
+		default:
+			if place == inRange && int(c) < e.first {
+				e.fail("a range ends before it begins")
+			}
+			e.first, place = int(c), max(place-1, 0)
+			e.skip(1)
+		}
+	}
+	e.fail("a bracket is not closed")
+}
+
+// readElement takes "[" within brackets, and what belongs to it: a collating element, a class of equivalent characters, or one with a name.
+func (e *expressionReader) readElement(place int) int {
+	const several = 256 // more than any character
+	e.skip(1)
+	if e.rest == "" || strings.IndexByte(".=:", e.rest[0]) < 0 {
+		return place
+	}
+	kind := e.rest[:1]
+	element, rest, closed := strings.Cut(e.rest[1:], kind+"]")
+	e.rest = rest
+	switch {
+	case !closed || element == "":
+		e.fail("what [" + kind + " begins is empty or not closed")
+	case kind == "." && len(element) > 1:
+		e.first = several
+	case kind == ".":
+		e.first = int(element[0])
+	case place == inRange:
+		e.fail("a range ends in a class")
+	case kind == ":" && !slices.Contains(classes, element):
+		e.fail(fmt.Sprintf("%q is no class, such as [:digit:]", Shorten(element)))
+	}
+	if kind == "." {
+		return max(place-1, 0)
+	}
+	return place
 }

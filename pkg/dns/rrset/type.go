@@ -67,6 +67,29 @@ func HostOf(rrtype uint16, rdata string) (string, bool) {
 	return "", false
 }
 
+// IsAlias is true for types that make names lead to others.
+func IsAlias(rrtype uint16) bool { return rrtype == dns.TypeCNAME || rrtype == dns.TypeDNAME }
+
+// placesOfTargets are the words that are targets, in data of types without rules of their own.
+var placesOfTargets = map[uint16]int{
+	dns.TypeSVCB: 1, dns.TypeHTTPS: 1, dns.TypeAFSDB: 1, dns.TypeKX: 1, dns.TypeLP: 1, dns.TypeRT: 1, dns.TypeNAPTR: 5,
+}
+
+// TargetOf is the name of a host or of a service in rdata, as it is written there, for the types that have one; "" if there is none.
+func TargetOf(rrtype uint16, rdata string) string {
+	if isRaw(rrtype, rdata) {
+		return ""
+	}
+	if host, named := HostOf(rrtype, rdata); named {
+		return host
+	}
+	place, named := placesOfTargets[rrtype]
+	if words := parameterWords(rdata); named && place < len(words) {
+		return unquoteName(words[place])
+	}
+	return ""
+}
+
 // typeSigning is BIND's private type for the state of signing (its manual, "sig-signing-type").
 const typeSigning = 65534
 

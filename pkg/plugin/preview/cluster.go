@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,8 +43,57 @@ type cluster struct {
 	namespace string
 	// before are the objects that there are, after those that there would be.
 	before, after map[objectKey]source.Object
-	refused       []Refusal
+	refused       []Finding
+	warnings      []Finding
 	remarks       []string
+	// heard are warnings about the object of the request that is under way.
+	heard []string
+	// unasked are the objects that admission did not see, by why; causes are in the order in which they were found.
+	unasked map[string][]objectKey
+	causes  []string
+	// created is how many objects would be new.
+	created int
+}
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (c *cluster) HandleWarningHeader(_ int, _, text string) { c.heard = append(c.heard, text) }
+
+// takeWarnings notes what was heard about an object; lineOf is the line of a field, nil if the object is from no file.
+func (c *cluster) takeWarnings(file string, key objectKey, lineOf func(path string) int) {
+	for _, text := range c.heard {
+		line := 0
+		if lineOf != nil {
+			path, _, _ := strings.Cut(text, ": ")
+			line = lineOf(path)
+		}
+		c.warnings = append(c.warnings, Finding{file, line, key.Kind, key.Namespace, key.Name, text})
+	}
+	c.heard = nil
+}
+
+// addUnasked notes an object that admission did not see: objects of one cause are told together.
+func (c *cluster) addUnasked(key objectKey, err error) {
+	if c.unasked == nil {
+		c.unasked = map[string][]objectKey{}
+	}
+	cause := strings.Replace(err.Error(), strconv.Quote(key.Name)+" is forbidden", "is forbidden", 1)
+	if c.unasked[cause] == nil {
+		c.causes = append(c.causes, cause)
+	}
+	c.unasked[cause] = append(c.unasked[cause], key)
+}
+
+func (c *cluster) remarkUnasked() []string {
+	remarks := []string{}
+	for _, cause := range c.causes {
+		first, more := c.unasked[cause][0], len(c.unasked[cause])-1
+		said := first.String() + " was"
+		if more > 0 {
+			said = fmt.Sprintf("%s and %d more were", first, more)
+		}
+		remarks = append(remarks, fmt.Sprintf("%s not asked of kube-apiserver, so admission may still refuse that; lockstep validate reads the files alone: %s", said, cause))
+	}
+	return remarks
 }
 
 // clusterScoped are our kinds without a namespace.
@@ -182,6 +232,7 @@ func (c *cluster) problemOf(o manifest.Object) error {
 
 // apply has an object be what it would be after an apply. What is refused stays as it is.
 func (c *cluster) apply(ctx context.Context, o manifest.Object) error {
+	defer func() { c.takeWarnings(o.File, keyOf(&o), o.Line) }()
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(o.GroupVersionKind())
 	err := c.client.Get(ctx, client.ObjectKeyFromObject(&o), live)
@@ -190,13 +241,14 @@ func (c *cluster) apply(ctx context.Context, o manifest.Object) error {
 	case apierrors.IsNotFound(err):
 		stored = o.DeepCopy()
 		err = c.client.Create(ctx, stored, client.DryRunAll)
+		defer c.countCreated(keyOf(&o))
 	case err == nil:
 		stored, err = c.patch(ctx, &o.Unstructured, live)
 	}
 	switch {
 	case err == nil:
 	case isUnasked(err):
-		c.addRemark("%s was not asked of kube-apiserver, so admission may still refuse it: %v", keyOf(&o), err)
+		c.addUnasked(keyOf(&o), err)
 		if stored, err = mergeLocally(&o.Unstructured, live); err != nil {
 			return fmt.Errorf("%s: %w", keyOf(&o), err)
 		}
@@ -206,7 +258,18 @@ func (c *cluster) apply(ctx context.Context, o manifest.Object) error {
 	default:
 		return fmt.Errorf("%s: %w", keyOf(&o), err)
 	}
-	return c.set(stored)
+	if err := c.set(stored); err != nil {
+		c.refuse(o.File, o.Line(""), keyOf(&o), err)
+	}
+	return nil
+}
+
+// countCreated makes a new object younger than those before it, as it will be if they are applied in this order.
+func (c *cluster) countCreated(key objectKey) {
+	if o := c.after[key]; o != nil {
+		c.created++
+		o.SetCreationTimestamp(metav1.NewTime(time.Now().Add(time.Duration(c.created) * time.Second)))
+	}
 }
 
 // patch applies an object over one that there is, in the way in which it was applied before: by the field manager that did, or by
@@ -259,7 +322,6 @@ func mergePatch(o, live *unstructured.Unstructured) ([]byte, error) {
 func mergeLocally(o, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	merged := o.DeepCopy()
 	if live.GetName() == "" {
-		merged.SetCreationTimestamp(metav1.NewTime(time.Now())) // The youngest of all.
 		return merged, nil
 	}
 	patch, err := mergePatch(o, live)
@@ -289,7 +351,7 @@ func isRefusal(err error) bool {
 }
 
 func (c *cluster) refuse(file string, line int, key objectKey, err error) {
-	c.refused = append(c.refused, Refusal{File: file, Line: line, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Message: err.Error()})
+	c.refused = append(c.refused, Finding{file, line, key.Kind, key.Namespace, key.Name, err.Error()})
 }
 
 // set has an object be there afterwards.
@@ -318,10 +380,11 @@ func (c *cluster) prune(ctx context.Context, selector labels.Selector, kept map[
 			continue
 		}
 		err := c.client.Delete(ctx, o.DeepCopyObject().(client.Object), client.DryRunAll)
+		c.takeWarnings("", key, nil)
 		switch {
 		case err == nil || apierrors.IsNotFound(err):
 		case isUnasked(err):
-			c.addRemark("the deletion of %s was not asked of kube-apiserver, so admission may still refuse it: %v", key, err)
+			c.addUnasked(key, err)
 		case isRefusal(err):
 			c.refuse("", 0, key, err)
 			continue

@@ -16,14 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/forecast"
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/kube/manifest"
 	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
 )
@@ -38,14 +36,18 @@ var errRefused = errors.New("not everything would be stored: the plan is without
 type Report struct {
 	// Zones are those in which answers change.
 	Zones []forecast.Zone `json:"zones"`
+	// Unselected are the records of which no zone would take anything.
+	Unselected []forecast.Object `json:"unselected"`
 	// Refused are the objects that would not be stored or deleted: they stay as they are.
-	Refused []Refusal `json:"refused"`
+	Refused []Finding `json:"refused"`
+	// Warnings are what kube-apiserver and admission warn of, about each object beside what the cluster has now.
+	Warnings []Finding `json:"warnings"`
 	// Remarks say what the plan does not take into account.
 	Remarks []string `json:"remarks"`
 }
 
-// Refusal is an object that would not be stored, or not be deleted if it is from no file.
-type Refusal struct {
+// Finding is what is said about an object, which is from no file if it would be deleted.
+type Finding struct {
 	File      string `json:"file,omitempty"`
 	Line      int    `json:"line,omitempty"`
 	Kind      string `json:"kind"`
@@ -54,12 +56,13 @@ type Refusal struct {
 	Message   string `json:"message"`
 }
 
-func (r Refusal) String() string {
-	object := objectKey{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
-	if r.File == "" {
-		return manifest.Printable(fmt.Sprintf("error: deleting %s: %s", object, r.Message))
+// text is a line for people; level is error or warning.
+func (f Finding) text(level string) string {
+	object := objectKey{Kind: f.Kind, Namespace: f.Namespace, Name: f.Name}
+	if f.File == "" {
+		return manifest.Printable(fmt.Sprintf("%s: deleting %s: %s", level, object, f.Message))
 	}
-	return manifest.Printable(fmt.Sprintf("%s:%d: error: %s: %s", r.File, r.Line, object, r.Message))
+	return manifest.Printable(fmt.Sprintf("%s:%d: %s: %s: %s", f.File, f.Line, level, object, f.Message))
 }
 
 // options of the command.
@@ -131,7 +134,7 @@ func (o *options) run(ctx context.Context, in io.Reader, out, errOut io.Writer) 
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	c, err := o.newCluster(errOut)
+	c, err := o.newCluster()
 	if err != nil {
 		return err
 	}
@@ -142,7 +145,7 @@ func (o *options) run(ctx context.Context, in io.Reader, out, errOut io.Writer) 
 	return o.print(report, out, errOut)
 }
 
-func (o *options) newCluster(errOut io.Writer) (*cluster, error) {
+func (o *options) newCluster() (*cluster, error) {
 	config, err := o.kubeconfig.ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
@@ -155,10 +158,10 @@ func (o *options) newCluster(errOut io.Writer) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.UserAgent, config.QPS = "kubectl-lockstep", -1
-	config.WarningHandler = rest.NewWarningWriter(errOut, rest.WarningWriterOptions{Deduplicate: true})
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	return &cluster{client: c, namespace: namespace}, err
+	c := &cluster{namespace: namespace}
+	config.UserAgent, config.QPS, config.WarningHandler = "kubectl-lockstep", -1, c
+	c.client, err = client.New(config, client.Options{Scheme: scheme})
+	return c, err
 }
 
 func newScheme() (*runtime.Scheme, error) {
@@ -210,10 +213,11 @@ func (o *options) plan(ctx context.Context, c *cluster, objects []manifest.Objec
 	if err := c.planNamespaces(ctx, ofNamespaces); err != nil {
 		return Report{}, err
 	}
-	values := func(m map[objectKey]source.Object) []source.Object { return slices.Collect(maps.Values(m)) }
+	before, after := slices.Collect(maps.Values(c.before)), slices.Collect(maps.Values(c.after))
+	zones, unselected := forecast.Compare(before, after, o.systemNamespace)
 	return Report{
-		Zones:   append([]forecast.Zone{}, forecast.Compare(values(c.before), values(c.after), o.systemNamespace)...),
-		Refused: append([]Refusal{}, c.refused...), Remarks: append([]string{}, c.remarks...),
+		Zones: append([]forecast.Zone{}, zones...), Unselected: append([]forecast.Object{}, unselected...),
+		Refused: append([]Finding{}, c.refused...), Warnings: append([]Finding{}, c.warnings...), Remarks: append(c.remarkUnasked(), c.remarks...),
 	}, nil
 }
 
@@ -227,11 +231,17 @@ func (o *options) print(report Report, out, errOut io.Writer) error {
 		}
 	} else {
 		fmt.Fprint(out, render.Forecast(report.Zones, o.palette(out)))
+		for _, object := range report.Unselected {
+			fmt.Fprintln(out, manifest.Printable(object.String()+" would not be published: no DNSZone selects its labels"))
+		}
 		for _, remark := range report.Remarks {
 			fmt.Fprintln(errOut, manifest.Printable("note: "+remark))
 		}
+		for _, warning := range report.Warnings {
+			fmt.Fprintln(errOut, warning.text("warning"))
+		}
 		for _, refusal := range report.Refused {
-			fmt.Fprintln(errOut, refusal)
+			fmt.Fprintln(errOut, refusal.text("error"))
 		}
 	}
 	switch {

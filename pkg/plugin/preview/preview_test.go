@@ -196,7 +196,7 @@ func TestPlanOfReaders(t *testing.T) {
 		t.Errorf("%v: %+v", err, report)
 	}
 	remarks := strings.Join(report.Remarks, "\n")
-	for _, want := range []string{"ARecord dns/www was not asked", "ARecords of other namespaces are not taken into account", "ZoneGrants are not taken into account"} {
+	for _, want := range []string{"ARecord dns/www was not asked of kube-apiserver, so admission may still refuse that; lockstep validate reads the files alone: ", "ARecord dns/new was not", "ARecords of other namespaces are not taken into account", "ZoneGrants are not taken into account"} {
 		if !strings.Contains(remarks, want) {
 			t.Errorf("no %q in\n%s", want, remarks)
 		}
@@ -346,5 +346,90 @@ func TestPlanOfNamespaces(t *testing.T) {
 				t.Errorf("no %q in %q", tc.want, text)
 			}
 		})
+	}
+}
+
+func objectOf(kind, name, spec string) string {
+	return "apiVersion: bindy.firestoned.io/v1beta1\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: dns, labels: {zone: main}}\nspec: " + spec + "\n---\n"
+}
+
+// A plan says of each object in the files what becomes of it, as it would if they were applied in their order.
+func TestPlanSays(t *testing.T) {
+	services := "apiVersion: externaldns.k8s.io/v1alpha1\nkind: DNSEndpoint\nmetadata: {name: e, namespace: dns}\nspec: {endpoints: [" +
+		`{dnsName: _ipp._tcp.main.test, recordType: PTR, targets: ["Büro 2._ipp._tcp.main.test"]}, {dnsName: a.main.test, recordType: A, targets: [nonsense]}, {dnsName: b.main.test, recordType: ALIAS, targets: [x]}]}` + "\n"
+	for name, tc := range map[string]struct {
+		live, files string
+		want        []string
+		not         string
+	}{
+		"names as they are spelled": {"", services, []string{`PTR    3600   B\195\188ro\0322._ipp._tcp.main.test.`}, `   b\195`},
+		"a target as it is spelled": {"", objectOf("CNAMERecord", "a", "{name: WWW, target: Cdn.Example.net.}"), []string{"WWW.main.test.   CNAME   3600   Cdn.Example.net."}, ""},
+		"an endpoint that is none":  {"", services, []string{"DNSEndpoint dns/e would not be published: spec.endpoints[1] (a.main.test A): targets[0]: "}, "endpoints[2]"},
+		"an alias and an address":   {"", objectOf("CNAMERecord", "a", "{name: a, target: www}") + record("a", "192.0.2.1"), []string{"a.main.test.   CNAME", "ARecord dns/a would not be published: a.main.test. is an alias, declared by CNAMERecord dns/a, which is older"}, "   A "},
+		"an address and an alias":   {"", record("a", "192.0.2.1") + objectOf("CNAMERecord", "a", "{name: a, target: www}"), []string{"CNAMERecord dns/a would not be published: "}, "CNAME   "},
+		"what was refused before":   {objectOf("CNAMERecord", "a", "{name: a, target: a}"), record("b", "192.0.2.1"), nil, "not be published"},
+		"no zone":                   {"", strings.Replace(record("a", "192.0.2.1"), "zone: main", "zone: other", 1), []string{"ARecord dns/a would not be published: no DNSZone selects its labels"}, ""},
+		"no zone before":            {strings.Replace(record("a", "192.0.2.1"), "zone: main", "zone: other", 1), record("b", "192.0.2.1"), nil, "not be published"},
+		"a zone no more":            {record("a", "192.0.2.1"), strings.Replace(record("a", "192.0.2.1"), "zone: main", "zone: other", 1), []string{"vanishes   a.main.test.", "no DNSZone selects its labels"}, ""},
+		"a serial that is counted":  {"", zoneText[:strings.Index(zoneText, "  soaRecord")] + "  soaRecord: {primaryNs: ns2.other.example., adminEmail: admin.other.example.}\n", []string{"ns1.other.example. admin.other.example. SERIAL 3600 600 604800 86400 → ns2.other.example. admin.other.example. SERIAL"}, ""},
+		"a serial that is raised":   {"", zoneText[:strings.Index(zoneText, "  soaRecord")] + "  soaRecord: {primaryNs: ns1.other.example., adminEmail: admin.other.example., serial: 7}\n", []string{"admin.other.example. SERIAL 3600", "admin.other.example. 7 3600"}, ""},
+		"labels that are none":      {"", strings.Replace(record("a", "192.0.2.1"), "zone: main", "zone: yes", 1) + record("b", "192.0.2.1"), []string{"b.main.test.", "dns.yaml:2: error: ARecord dns/a: reading ARecord dns/a: json: "}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, text, _ := makePlan(t, "", tc.files, interceptor.Funcs{}, stored(t, zoneText+tc.live)...)
+			for _, want := range tc.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("no %q in\n%s", want, text)
+				}
+			}
+			if tc.not != "" && strings.Contains(text, tc.not) {
+				t.Errorf("%q in\n%s", tc.not, text)
+			}
+		})
+	}
+}
+
+// A warning says which object it is about, and where the field is.
+func TestPlanNamesObjectsOfWarnings(t *testing.T) {
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{namespace: "dns"}
+	c.client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(stored(t, zoneText+record("old", "192.0.2.2"))...).Build(), interceptor.Funcs{
+		Create: func(ctx context.Context, under client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			c.HandleWarningHeader(http.StatusMultipleChoices-1, "-", "spec.name: it is doubtful")
+			return under.Create(ctx, o, opts...)
+		},
+		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+			c.HandleWarningHeader(http.StatusMultipleChoices-1, "-", "it waits")
+			return nil
+		},
+	})
+	o := options{prune: "app=dns", palette: func(io.Writer) render.Palette { return render.Palette{} }}
+	report, err := o.plan(t.Context(), c, parse(t, zoneText+record("a", "192.0.2.1")), labels.SelectorFromSet(labels.Set{"app": "dns"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errOut bytes.Buffer
+	if err := o.print(report, &out, &errOut); !errors.Is(err, ErrChanges) {
+		t.Error(err)
+	}
+	if want := "dns.yaml:15: warning: ARecord dns/a: spec.name: it is doubtful\nwarning: deleting ARecord dns/old: it waits\n"; errOut.String() != want {
+		t.Errorf("%q, want %q", errOut.String(), want)
+	}
+}
+
+// Objects that admission is not asked about for one reason are told of in one line.
+func TestPlanOfNewNamespace(t *testing.T) {
+	funcs := interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "dns")
+	}}
+	report, _, _ := makePlan(t, "", zoneText+record("dns", "192.0.2.1")+record("b", "192.0.2.1"), funcs)
+	if len(report.Remarks) != 1 || !strings.HasPrefix(report.Remarks[0], `DNSZone dns/main and 2 more were not asked of kube-apiserver, so admission may still refuse that; lockstep validate reads the files alone: namespaces "dns" not found`) {
+		t.Errorf("%q", report.Remarks)
+	}
+	if len(report.Zones) != 1 || len(report.Zones[0].Changes) != 4 {
+		t.Errorf("%+v", report.Zones)
 	}
 }

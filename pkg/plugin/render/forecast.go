@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/forecast"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
 // Forecast prints a line for each RRset that changes, and counts them.
@@ -22,11 +23,14 @@ func Forecast(zones []forecast.Zone, p Palette) string {
 			rows = append(rows, []cell{
 				{z.Object.Namespace + "/" + z.Object.Name, plain}, {string(c.Action), actionColor(c.Action)}, {c.Name, plain}, {c.Type, plain},
 				{formatChange(c, func(d forecast.Data) string { return strconv.FormatUint(uint64(d.TTL), 10) }), plain},
-				{formatChange(c, func(d forecast.Data) string { return strings.Join(d.Values, ", ") }), plain}, {joinObjects(c.Objects), plain},
+				{formatChange(c, func(d forecast.Data) string { return formatValues(c.Type, d.Values) }), plain}, {joinObjects(c.Objects), plain},
 			})
 		}
 		if z.Held {
 			notes += oneLine(fmt.Sprintf("%s would be Held: its guard sends none of what exceeds it until somebody confirms that", z.Object)) + "\n"
+		}
+		for _, u := range z.Unpublished {
+			notes += oneLine(fmt.Sprintf("%s would not be published: %s", u.Object, u.Message)) + "\n"
 		}
 		if z.Problem != "" {
 			notes += oneLine(fmt.Sprintf("%s would not be served: %s", z.Object, z.Problem)) + "\n"
@@ -63,6 +67,15 @@ func formatChange(c forecast.Change, part func(forecast.Data) string) string {
 		return before
 	}
 	return before + " → " + after
+}
+
+// formatValues joins values. The serial of an SOA record is a word where it is the servers' own.
+func formatValues(rrtype string, values []string) string {
+	text := strings.Join(values, ", ")
+	if soa, err := rrset.ParseSOA(text); rrtype == "SOA" && err == nil && soa.Serial == 0 {
+		return soa.MName + " " + soa.RName + " SERIAL" + strings.TrimPrefix(soa.Rdata(), soa.MName+" "+soa.RName+" 0")
+	}
+	return text
 }
 
 // joinObjects names the first few of the objects that declare an RRset.

@@ -37,9 +37,16 @@ const (
 	RelativeTarget  = "relative-target"
 	MissingGlue     = "missing-glue"
 	AliasTarget     = "alias-target"
+	AliasCircle     = "alias-circle"
 	SeveralPolicies = "several-policies"
 	ReverseName     = "reverse-name"
 	ServiceName     = "service-name"
+	NullTarget      = "null-target"
+	SeveralTTLs     = "several-ttls"
+	SOATimers       = "soa-timers"
+	ZoneTwice       = "zone-twice"
+	// AddressTarget is also found in values by themselves.
+	AddressTarget = "address-target"
 )
 
 // All are the traps that admission and "lockstep validate" know.
@@ -74,6 +81,14 @@ svc.example.net. alpn=h2". The targets of a DNSEndpoint are always complete: the
 		nil,
 	},
 	{
+		AddressTarget, "An address, a port or a URL where the name of a host belongs",
+		`Targets are names: clients look for the addresses of "192.0.2.10." as of any other name, and no name ends in a number or has a colon. Data
+of types with kinds of their own, such as CNAME and MX, is refused if a target is an address. Name a host, and declare its address by an ARecord
+or AAAARecord; for HTTPS and SVCB, "." names the host that has the record. Ports are in the data of SRV, or port=8443 of HTTPS; a
+URL has no place in DNS but in URI records.`,
+		findNoHost,
+	},
+	{
 		MissingGlue, "A name server inside the zone without an address",
 		`A resolver that is sent to a name server has to find its address. Where the server's name is in the zone itself, above all below the name
 that it serves, only this zone can say it, as glue (RFC 1034 section 4.2.1). Without an address, the delegation leads nowhere. Declare an
@@ -84,15 +99,23 @@ to the servers are not known here. The zone's own name servers on servers of a c
 	{
 		AliasTarget, "An alias as target of NS, MX or SRV",
 		`NS, MX and SRV records name hosts that have addresses themselves, and no aliases (RFC 2181 section 10.3, RFC 2782). The target is declared
-with a CNAME in the same zone: resolvers and mail servers may refuse to follow it, and name servers do not add its addresses. Write the
+with a CNAME, by a wildcard or a DNAME too, in the same zone or in another one: resolvers and mail servers may refuse to follow it, and name servers do not add its addresses. Write the
 name that the alias leads to, or declare addresses in place of the alias.`,
 		nil,
 	},
 	{
-		ReverseName, "A PTR record at a name that stands for no address",
+		AliasCircle, "Aliases that lead in a circle, or one after the other through too many",
+		`An alias has the data of its target. If aliases lead in a circle, within a zone or through several, there is none: resolvers answer with an
+error (RFC 1034 section 3.6.2). They also give up behind some number of aliases, the strictest behind eight. Wildcards and DNAME records count
+as aliases of the names that they match. An alias of itself, and a DNAME to its own name or below, are refused. Write the name of the host to
+which all of them should lead.`,
+		nil,
+	},
+	{
+		ReverseName, "A reverse zone, or a PTR record, at a name that stands for no address",
 		`A name in a reverse zone has the numbers of an address from the last to the first, and the zone has the first of them already: 192.0.2.10 is
 "10" in the zone 2.0.192.in-addr.arpa, and 2001:db8::1 has the 32 digits of all of it in ip6.arpa, with a dot between each two (RFC 1035 section
-3.5, RFC 3596 section 2.5). An address as a name, as in "192.0.2.10", is a name below the zone that nobody asks for. Names with other labels, as
+3.5, RFC 3596 section 2.5). A zone called "192.0.2.0/24" is asked by nobody. An address as a name, as in "192.0.2.10", is a name below the zone that nobody asks for. Names with other labels, as
 those of RFC 2317, are no trap.`,
 		nil,
 	},
@@ -111,6 +134,35 @@ same name and type are merged, so a second object does not replace the first. Wr
 		nil,
 	},
 	{
+		ZoneTwice, "A name that ends in the zone's name twice",
+		`A name without a final dot in a zone file is relative to the zone: "mail.example.com" in example.com becomes mail.example.com.example.com, which
+an import keeps, as servers have it. Programs that add a domain to names that have it already make the same. Write the name once.`,
+		nil,
+	},
+	{
+		NullTarget, `"." for no host, beside hosts`,
+		`An MX or SRV record with the target "." says that there is no such service (RFC 7505 section 3, RFC 2782). Beside records with hosts, some
+programs deliver nothing, others to the hosts. Declare either.`,
+		nil,
+	},
+	{
+		SeveralTTLs, "Values of one name and type with different TTLs",
+		`All values of a name and type have one TTL (RFC 2181 section 5.2): the lowest that is declared is served. Declare the same one everywhere.`,
+		nil,
+	},
+	{
+		SOATimers, "A zone that secondaries drop before they ask for it twice",
+		`A secondary asks its primary every refresh, if that fails every retry, and drops the zone if it has reached none for expire (RFC 1035 section
+3.3.13). expire is to be much longer than both together: a week or more (RFC 1912 section 2.2), as it is by default.`,
+		nil,
+	},
+	{
+		"spf-type", "Data of type SPF, which nobody reads",
+		`Mail servers look for an SPF policy in TXT records alone: the type SPF was given up (RFC 7208 section 3.1). Declare a TXTRecord with the same
+text.`,
+		nil,
+	},
+	{
 		"caa-value", "A CAA record that no certificate authority reads as meant",
 		`The value of issue, issuewild and issuemail is the domain name by which an authority knows itself, such as letsencrypt.org, perhaps with
 parameters: "letsencrypt.org; validationmethods=dns-01" (RFC 8659 section 4.2); ";" permits none. An authority that cannot read the
@@ -120,8 +172,10 @@ issuance with flags 128; other flags than 0 and 128 mean nothing.`,
 	},
 }
 
-// value is a TXT or CAA record.
+// value is the data of a TXT or CAA record, or of one that names a host.
 type value struct {
+	// target is the host, complete; empty for TXT and CAA, which have strings.
+	target string
 	// strs are the strings of a TXT record; of a CAA record the value.
 	strs []string
 	// caa is true for CAA, with flags and tag.
@@ -140,7 +194,8 @@ func readValue(rrtype uint16, rdata string) (v value, ok bool) {
 		}
 		v.caa, v.flags, v.tag, text = true, fields[0], fields[1], fields[2]
 	default:
-		return v, false
+		v.target = rrset.TargetOf(rrtype, rdata)
+		return v, v.target != ""
 	}
 	strs, err := rrset.ParseStrings(text)
 	v.strs = strs
@@ -149,6 +204,9 @@ func readValue(rrtype uint16, rdata string) (v value, ok bool) {
 
 // Find returns the traps that values of an RRset are in, each once.
 func Find(field string, rrtype uint16, rdata []string) (found []Found) {
+	if rrtype == dns.TypeSPF {
+		return []Found{New("spf-type", field, field+": nobody reads records of type SPF; declare a TXTRecord with the same text (RFC 7208 section 3.1)")}
+	}
 	for _, data := range rdata {
 		v, ok := readValue(rrtype, data)
 		for _, known := range All {
@@ -234,14 +292,7 @@ func PolicyOf(rdata string) string {
 
 // OfRecord returns the traps that the data of a record is in.
 func OfRecord(record v1beta1.Record, rdata []string) []Found {
-	field := "spec.data"
-	switch record.(type) {
-	case *v1beta1.TXTRecord:
-		field = "spec.text"
-	case *v1beta1.CAARecord:
-		field = "spec.value"
-	}
-	return Find(field, declaration.RecordType(record), rdata)
+	return Find(declaration.ValueField(record), declaration.RecordType(record), rdata)
 }
 
 var (
@@ -293,6 +344,20 @@ func findQuotes(v value) string {
 func findLineEnd(v value) string {
 	if text := strings.Join(v.strs, ""); strings.ContainsAny(text, "\r\n") {
 		return fmt.Sprintf(`the line end becomes part of the value: %q; write it in one line, or with ">-"`, shown(text))
+	}
+	return ""
+}
+
+var (
+	// number is how names end that no host has: there is no top-level domain of digits (RFC 3696 section 2).
+	number = regexp.MustCompile(`[.][0-9]+[.]$`)
+	// instance is in names of service instances, which may have whatever people call them.
+	instance = regexp.MustCompile(`[.]_(tcp|udp)[.]`)
+)
+
+func findNoHost(v value) string {
+	if number.MatchString(v.target) || strings.Contains(v.target, ":") && !instance.MatchString(v.target) {
+		return fmt.Sprintf("%q is an address, or has a port or the form of a URL, where the name of a host belongs; declare an address by an ARecord or AAAARecord", shown(v.target))
 	}
 	return ""
 }
