@@ -99,8 +99,8 @@ to the servers are not known here. The zone's own name servers on servers of a c
 	{
 		AliasTarget, "An alias as target of NS, MX or SRV",
 		`NS, MX and SRV records name hosts that have addresses themselves, and no aliases (RFC 2181 section 10.3, RFC 2782). The target is declared
-with a CNAME, by a wildcard or a DNAME too, in the same zone or in another one: resolvers and mail servers may refuse to follow it, and name servers do not add its addresses. Write the
-name that the alias leads to, or declare addresses in place of the alias.`,
+with a CNAME, by a wildcard or a DNAME too, in the same zone or in another one: resolvers and mail servers may refuse to follow it, and name
+servers do not add its addresses. Write the name that the alias leads to, or declare addresses in place of the alias.`,
 		nil,
 	},
 	{
@@ -115,8 +115,8 @@ which all of them should lead.`,
 		ReverseName, "A reverse zone, or a PTR record, at a name that stands for no address",
 		`A name in a reverse zone has the numbers of an address from the last to the first, and the zone has the first of them already: 192.0.2.10 is
 "10" in the zone 2.0.192.in-addr.arpa, and 2001:db8::1 has the 32 digits of all of it in ip6.arpa, with a dot between each two (RFC 1035 section
-3.5, RFC 3596 section 2.5). A zone called "192.0.2.0/24" is asked by nobody. An address as a name, as in "192.0.2.10", is a name below the zone that nobody asks for. Names with other labels, as
-those of RFC 2317, are no trap.`,
+3.5, RFC 3596 section 2.5). Nobody asks for names in a zone called "192.0.2.0/24". An address as a name, as in "192.0.2.10", is a name below the
+zone that nobody asks for. Names with other labels, as those of RFC 2317, are no trap.`,
 		nil,
 	},
 	{
